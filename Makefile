@@ -1,0 +1,128 @@
+# onerepl: builds with PGXS.  `make help` lists the targets.
+#
+# Another server than the default one: make PG_CONFIG=/usr/lib/postgresql/17/bin/pg_config
+
+RELEASE   = 0.1.0
+PG_CONFIG ?= pg_config
+
+.DEFAULT_GOAL := all
+MODULE_big = onerepl
+EXTENSION  = onerepl
+DATA_built = onerepl--$(RELEASE).sql
+FOLDERS    = core pg worker capture log http sender receiver apply functions
+SOURCES    = $(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.cpp)))
+OBJS       = $(SOURCES:.cpp=.o)
+SQL_PARTS  = $(sort $(wildcard src/sql/*.sql))
+
+PG_VERSION_NUM := $(shell $(PG_CONFIG) --version 2>/dev/null | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+
+# PostgreSQL's headers are system headers here: -Wextra is for our code. PostgreSQL 15 gives PGDLLEXPORT no meaning on its
+# own, so hidden visibility would hide the entry points too.
+PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server 2>/dev/null) -Isrc -D_GNU_SOURCE -MMD -MP
+ifeq ($(PG_VERSION_NUM),15)
+PG_CPPFLAGS += '-DPGDLLEXPORT=__attribute__((visibility("default")))'
+endif
+PG_CXXFLAGS = -std=c++20 -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra -Wshadow $(WERROR)
+WERROR     ?= -Werror
+# PGXS links with the C compiler.
+SHLIB_LINK = -lcurl -lzstd -lcrypto -lstdc++
+# Bitcode would only help to inline SQL functions into JIT code, and would need clang to build.
+override with_llvm = no
+
+EXTRA_CLEAN = $(OBJS:.o=.d) build
+
+# Without pg_config `make deps` must still work; then this includes nothing.
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+include $(PGXS)
+-include $(wildcard $(OBJS:.o=.d))
+
+$(DATA_built): $(SQL_PARTS) Makefile
+	@{ echo '\echo Use "CREATE EXTENSION onerepl" to load this file. \quit'; \
+	   for part in $(SQL_PARTS); do echo; cat $$part; done; } > $@
+
+# ---------------------------------------------------------------------------------------------------- everything else
+
+JOBS   ?= $(shell nproc)
+SUDO    = $(if $(filter 0,$(shell id -u)),,sudo)
+# Runs a program that starts servers: as user postgres when we are root, with the test files copied to where it may write.
+SERVERS = PG_CONFIG="$(PG_CONFIG)" test/lib/unprivileged
+TAP    ?= test/t/*.pl
+SIM_SCHEDULES ?= 100000
+FUZZ_SECONDS  ?= 60
+
+.PHONY: help deps parallel system-install demo test test-unit test-sim test-fuzz test-http test-regress test-pgtap \
+        test-tap format-check format lint bench
+
+help:
+	@echo 'make deps      install the Debian packages that are missing'
+	@echo 'make           build;  make install  install into the server of pg_config'
+	@echo 'make demo      two throw-away servers, a load, faults, a comparison (KEEP=1: leave them running)'
+	@echo 'make test      everything: test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
+	@echo 'make test-tap TAP=test/t/001_basic.pl   one file'
+	@echo 'make lint      formatting and clang-tidy;  make format  reformat'
+	@echo 'make bench     benchmarks'
+
+deps:
+	.ci/deps "$(PG_CONFIG)"
+
+# In a make of its own, because `make deps` may just have brought pg_config.
+parallel:
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+
+system-install: parallel
+	@$(SUDO) $(MAKE) --no-print-directory -s install PG_CONFIG="$(PG_CONFIG)"
+
+demo: deps
+	@$(MAKE) --no-print-directory system-install
+	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
+
+test: format-check parallel
+	@$(MAKE) --no-print-directory test-unit test-sim test-fuzz
+	@$(MAKE) --no-print-directory test-regress test-pgtap test-tap
+
+# Unit tests and simulation run with AddressSanitizer and UBSan; the long simulation without, for speed.
+build/%/Makefile: CMakeLists.txt
+	@cmake -S . -B build/$* $(CMAKE_OPTIONS) > build/$*.log 2>&1 || { cat build/$*.log; exit 1; }
+
+build:
+	@mkdir -p build
+
+build/asan/Makefile:  CMAKE_OPTIONS = -DCMAKE_BUILD_TYPE=Debug -DONEREPL_SANITIZE=ON
+build/speed/Makefile: CMAKE_OPTIONS = -DCMAKE_BUILD_TYPE=Release
+build/fuzz/Makefile:  CMAKE_OPTIONS = -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ -DONEREPL_FUZZ=ON
+build/asan/Makefile build/speed/Makefile build/fuzz/Makefile: | build
+
+test-unit: build/asan/Makefile
+	cmake --build build/asan -j$(JOBS)
+	cd build/asan && ctest --output-on-failure -j$(JOBS)
+
+test-sim: build/speed/Makefile
+	cmake --build build/speed -j$(JOBS) --target simulation
+	build/speed/simulation --schedules=$(SIM_SCHEDULES) --jobs=$(JOBS)
+
+test-fuzz: build/fuzz/Makefile
+	cmake --build build/fuzz -j$(JOBS)
+	.ci/fuzz build/fuzz $(FUZZ_SECONDS)
+
+test-regress: system-install
+	@$(SERVERS) test/lib/with_server test/lib/regress
+
+test-pgtap: system-install
+	@$(SERVERS) test/lib/with_server test/lib/pgtap
+
+test-tap: system-install
+	@JOBS=$(JOBS) $(SERVERS) test/lib/tap $(TAP)
+
+FORMATTED = $(shell find src test -name '*.cpp' -o -name '*.h')
+
+format-check:
+	@clang-format --dry-run -Werror $(FORMATTED) && echo 'format: good'
+
+format:
+	clang-format -i $(FORMATTED)
+
+lint: format-check
+	.ci/tidy "$(PG_CONFIG)" $(JOBS) $(SOURCES)
+
+bench: system-install
+	$(SERVERS) bench/run
