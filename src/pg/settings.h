@@ -1,0 +1,36 @@
+// The settings of postgresql.conf (prefix `onerepl.`). README.md has the table for administrators.
+#pragma once
+
+#include "core/types.h"
+
+#include <string>
+
+namespace onerepl::settings {
+
+// Which databases get workers; comma-separated. SIGHUP.
+extern char* databases;
+// host:port of the central's HTTP port, e.g. "0.0.0.0:7075"; empty: no receivers. May be set per database.
+extern char* listen;
+extern int receivers;             // workers that share the port, per database
+extern int reply_timeout;         // Tr, ms
+extern int state_query_interval;  // Ts, ms
+extern int send_interval;         // Ti, ms
+extern int batch_bytes;           // target size of a body's frames before compression, kB
+extern int max_in_flight;         // bodies of one link that may be unanswered at once
+extern int max_body_size;         // largest accepted body, kB
+extern int queue_limit;           // what B holds of one link beyond S_b, MB
+extern int compression;           // zstd level; 0: none
+extern int log_retention;         // confirmed records are kept this long, s
+extern int journal_retention;     // s
+extern int journal_level;         // core Level as int: 0 information, 1 warning, 2 critical
+extern int log_warning_size;      // MB; 0: never
+extern int log_critical_size;     // MB; 0: never
+extern int log_limit_policy;      // 0 continue, 1 stop_capture
+extern int max_connections;       // open HTTP connections of one receiver
+extern bool allow_writes;         // P8: this session may write tracked tables of a central; superuser only
+extern char* alert_command;       // run by the shell for every critical journal entry
+
+/// Defines them all; from _PG_init.
+void define();
+
+}  // namespace onerepl::settings

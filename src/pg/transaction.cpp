@@ -1,0 +1,90 @@
+// Transactions of workers and subtransactions, with abort on an exception.
+#include "pg/transaction.h"
+
+extern "C" {
+#include "executor/spi.h"
+#include "pgstat.h"
+#include "utils/resowner.h"
+#include "utils/snapmgr.h"
+}
+
+namespace onerepl::pg {
+
+namespace {
+
+/// Leaves no trace of a transaction that failed. Must not itself fail; if PostgreSQL thinks otherwise, the
+/// worker ends.
+void abort_transaction() {
+    call([] {
+        HOLD_INTERRUPTS();
+        AbortOutOfAnyTransaction();
+        RESUME_INTERRUPTS();
+    });
+}
+
+enum class End { commit, roll_back };
+
+void subtransaction(const std::function<void()>& work, End end) {
+    const MemoryContext memory = CurrentMemoryContext;
+    const ResourceOwner owner = CurrentResourceOwner;
+    call([&] {
+        BeginInternalSubTransaction(nullptr);
+        MemoryContextSwitchTo(memory);
+    });
+    auto roll_back = [&] {
+        call([&] {
+            RollbackAndReleaseCurrentSubTransaction();
+            MemoryContextSwitchTo(memory);
+            CurrentResourceOwner = owner;
+        });
+    };
+    try {
+        work();
+    } catch (...) {
+        roll_back();
+        throw;
+    }
+    if (end == End::roll_back) return roll_back();
+    call([&] {
+        ReleaseCurrentSubTransaction();
+        MemoryContextSwitchTo(memory);
+        CurrentResourceOwner = owner;
+    });
+}
+
+}  // namespace
+
+void in_transaction(const std::function<void()>& work, bool one_snapshot) {
+    const MemoryContext memory = CurrentMemoryContext;
+    try {
+        call([&] {
+            SetCurrentStatementStartTimestamp();
+            StartTransactionCommand();
+            if (one_snapshot) XactIsoLevel = XACT_REPEATABLE_READ;
+            SPI_connect();
+            PushActiveSnapshot(GetTransactionSnapshot());
+        });
+        work();
+        call([&] {
+            SPI_finish();
+            PopActiveSnapshot();
+            CommitTransactionCommand();
+            MemoryContextSwitchTo(memory);
+            pgstat_report_stat(false);
+        });
+    } catch (...) {
+        abort_transaction();
+        MemoryContextSwitchTo(memory);
+        throw;
+    }
+}
+
+void in_subtransaction(const std::function<void()>& work) {
+    subtransaction(work, End::commit);
+}
+
+void in_trial_subtransaction(const std::function<void()>& work) {
+    subtransaction(work, End::roll_back);
+}
+
+}  // namespace onerepl::pg

@@ -1,0 +1,22 @@
+// Transactions and subtransactions of a worker.
+#pragma once
+
+#include "pg/guard.h"
+
+#include <functional>
+
+namespace onerepl::pg {
+
+/// Runs `work` in a transaction of its own with an active snapshot and SPI connected, and commits. On an
+/// exception the transaction is aborted and the exception goes on. `read_only_snapshot` = true: REPEATABLE
+/// READ, so that every query of `work` sees the same snapshot. For background workers only.
+void in_transaction(const std::function<void()>& work, bool one_snapshot = false);
+
+/// Runs `work` in a subtransaction; on an exception it is rolled back and the exception goes on. SPI stays
+/// usable.
+void in_subtransaction(const std::function<void()>& work);
+
+/// The same, but rolled back in the end also when `work` succeeds.
+void in_trial_subtransaction(const std::function<void()>& work);
+
+}  // namespace onerepl::pg

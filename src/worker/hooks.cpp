@@ -1,0 +1,96 @@
+// Our workers are connected to their databases. DROP DATABASE, ALTER DATABASE ... RENAME / SET TABLESPACE and
+// CREATE DATABASE ... TEMPLATE want nobody there: the workers make way. Plain C in here:
+// standard_ProcessUtility may longjmp.
+#include "worker/hooks.h"
+
+#include "worker/shared.h"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+}
+
+namespace onerepl::hooks {
+
+namespace {
+
+ProcessUtility_hook_type previous = nullptr;
+
+bool moves_tablespace(const AlterDatabaseStmt* statement) {
+    ListCell* cell;
+    foreach (cell, statement->options)
+        if (strcmp(static_cast<DefElem*>(lfirst(cell))->defname, "tablespace") == 0) return true;
+    return false;
+}
+
+const char* template_of(const CreatedbStmt* statement) {
+    ListCell* cell;
+    foreach (cell, statement->options) {
+        auto* option = static_cast<DefElem*>(lfirst(cell));
+        if (strcmp(option->defname, "template") == 0 && option->arg) return defGetString(option);
+    }
+    return nullptr;
+}
+
+/// The database that the statement wants for itself, or null.
+const char* wanted_alone(const Node* statement) {
+    switch (nodeTag(statement)) {
+        case T_DropdbStmt:
+            return reinterpret_cast<const DropdbStmt*>(statement)->dbname;
+        case T_AlterDatabaseStmt: {
+            const auto* alter = reinterpret_cast<const AlterDatabaseStmt*>(statement);
+            return moves_tablespace(alter) ? alter->dbname : nullptr;
+        }
+        case T_RenameStmt: {
+            const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
+            return rename->renameType == OBJECT_DATABASE ? rename->subname : nullptr;
+        }
+        case T_CreatedbStmt:
+            return template_of(reinterpret_cast<const CreatedbStmt*>(statement));
+        default:
+            return nullptr;
+    }
+}
+
+bool is_commit_prepared(const Node* statement) {
+    return IsA(statement, TransactionStmt) &&
+           reinterpret_cast<const TransactionStmt*>(statement)->kind == TRANS_STMT_COMMIT_PREPARED;
+}
+
+void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
+          ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
+          QueryCompletion* completion) {
+    (previous ? previous : standard_ProcessUtility)(planned, query, read_only, context, params, environment,
+                                                    receiver, completion);
+}
+
+void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
+             ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
+             QueryCompletion* completion) {
+    const Node* statement = planned->utilityStmt;
+    const bool prepared = is_commit_prepared(statement);
+    const char* name = shared::available() ? wanted_alone(statement) : nullptr;
+    const Oid database = name ? get_database_oid(name, true) : InvalidOid;
+    if (!OidIsValid(database)) {
+        next(planned, query, read_only, context, params, environment, receiver, completion);
+        if (prepared) shared::wake_sender();
+        return;
+    }
+    shared::suspend_database(database);
+    PG_TRY();
+    { next(planned, query, read_only, context, params, environment, receiver, completion); }
+    PG_FINALLY();
+    { shared::resume_database(database); }
+    PG_END_TRY();
+}
+
+}  // namespace
+
+void install() {
+    previous = ProcessUtility_hook;
+    ProcessUtility_hook = process;
+}
+
+}  // namespace onerepl::hooks

@@ -1,0 +1,22 @@
+// Entry of the shared library.
+#include "pg/guard.h"
+#include "pg/settings.h"
+#include "worker/hooks.h"
+#include "worker/launcher.h"
+#include "worker/shared.h"
+
+extern "C" {
+PG_MODULE_MAGIC;
+PGDLLEXPORT void _PG_init(void);
+}
+
+void _PG_init(void) {
+    using namespace onerepl;
+    pg::entry([] {
+        settings::define();
+        if (!process_shared_preload_libraries_in_progress) return;
+        shared::install();
+        launcher::install();
+        hooks::install();
+    });
+}

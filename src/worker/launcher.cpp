@@ -1,0 +1,147 @@
+// The launcher. It is connected to no database, so that it never stands in the way of DROP DATABASE. Whether
+// a database has the extension and what it needs is found out by its sender, which ends at once if there is
+// nothing for it to do.
+#include "worker/launcher.h"
+
+#include "pg/settings.h"
+#include "pg/transaction.h"
+#include "worker/shared.h"
+#include "worker/worker.h"
+
+extern "C" {
+#include "commands/dbcommands.h"
+#include "postmaster/bgworker.h"
+#include "utils/varlena.h"
+}
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+extern "C" PGDLLEXPORT void onerepl_launcher_main(Datum);
+
+namespace onerepl::launcher {
+
+namespace {
+
+constexpr Time look_again = 10 * second;
+constexpr Time start_interval = 1 * second;  // least time between two starts of the same worker
+
+std::vector<std::string> names_in(const char* setting) {
+    std::vector<std::string> names;
+    pg::call([&] {
+        char* copy = pstrdup(setting ? setting : "");
+        List* list = NIL;
+        if (!SplitIdentifierString(copy, ',', &list))
+            ereport(LOG, (errmsg("onerepl.databases is not a list of names: \"%s\"", setting)));
+        ListCell* cell;
+        foreach (cell, list) names.emplace_back(static_cast<const char*>(lfirst(cell)));
+    });
+    return names;
+}
+
+std::vector<Oid> wanted_databases() {
+    std::vector<Oid> databases;
+    pg::in_transaction([&] {
+        for (const std::string& name : names_in(settings::databases)) {
+            const Oid oid = pg::call([&] { return get_database_oid(name.c_str(), true); });
+            if (OidIsValid(oid)) databases.push_back(oid);
+        }
+    });
+    return databases;
+}
+
+class Starter {
+  public:
+    /// Starts what is needed and does not run. Gives the time until the next look.
+    Time turn(const std::vector<Oid>& databases) {
+        next_look_ = look_again;
+        for (Oid database : databases) turn(database);
+        return next_look_;
+    }
+
+  private:
+    void turn(Oid database) {
+        const shared::DatabaseView view = shared::view_database(database);
+        if (view.suspended) return;
+        // A sender that ended for want of work is tried again after a while: the extension may have been
+        // created.
+        if (!view.sender_runs)
+            start(database, "sender", -1, view.sender_needed ? start_interval : look_again);
+        for (int i = 0; i < view.receivers_wanted; i++)
+            if (!view.receiver_runs[i]) start(database, "receiver", i, start_interval);
+    }
+
+    void start(Oid database, const char* kind, int index, Time interval) {
+        Time& last = started_[{database, index}];
+        const Time wait = last == 0 ? 0 : last + interval - worker::now();
+        next_look_ = std::min(next_look_, std::max(wait, start_interval));
+        if (wait > 0) return;
+        last = worker::now();
+        launch(database, kind, index);
+    }
+
+    void launch(Oid database, const char* kind, int index) {
+        BackgroundWorker entry;
+        memset(&entry, 0, sizeof entry);
+        entry.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+        entry.bgw_start_time = BgWorkerStart_RecoveryFinished;
+        entry.bgw_restart_time = BGW_NEVER_RESTART;
+        entry.bgw_main_arg = ObjectIdGetDatum(database);
+        entry.bgw_notify_pid = MyProcPid;
+        snprintf(entry.bgw_name, BGW_MAXLEN, "onerepl %s of database %u", kind, database);
+        snprintf(entry.bgw_type, BGW_MAXLEN, "onerepl %s", kind);
+        snprintf(entry.bgw_library_name, BGW_MAXLEN, "onerepl");
+        snprintf(entry.bgw_function_name, BGW_MAXLEN, "onerepl_%s_main", kind);
+        memcpy(entry.bgw_extra, &index, sizeof index);
+        const bool registered = pg::call([&] { return RegisterDynamicBackgroundWorker(&entry, nullptr); });
+        report_shortage(!registered);
+    }
+
+    void report_shortage(bool shortage) {
+        if (shortage && !shortage_)
+            pg::call([] {
+                ereport(LOG, (errmsg("onerepl: no place for another background worker"),
+                              errhint("Raise max_worker_processes.")));
+            });
+        shortage_ = shortage;
+    }
+
+    std::map<std::pair<Oid, int>, Time> started_;
+    Time next_look_ = look_again;
+    bool shortage_ = false;
+};
+
+void run() {
+    worker::start(static_cast<const char*>(nullptr));
+    shared::register_launcher();
+    worker::Waiter waiter(PGINVALID_SOCKET);
+    Starter starter;
+    for (;;) {
+        Time next_look = look_again;
+        worker::attempt([&] { next_look = starter.turn(wanted_databases()); });
+        waiter.wait(next_look);
+    }
+}
+
+}  // namespace
+
+void install() {
+    BackgroundWorker entry;
+    memset(&entry, 0, sizeof entry);
+    entry.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    entry.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    entry.bgw_restart_time = 1;
+    snprintf(entry.bgw_name, BGW_MAXLEN, "onerepl launcher");
+    snprintf(entry.bgw_type, BGW_MAXLEN, "onerepl launcher");
+    snprintf(entry.bgw_library_name, BGW_MAXLEN, "onerepl");
+    snprintf(entry.bgw_function_name, BGW_MAXLEN, "onerepl_launcher_main");
+    RegisterBackgroundWorker(&entry);
+}
+
+}  // namespace onerepl::launcher
+
+void onerepl_launcher_main(Datum) {
+    onerepl::pg::entry([] { onerepl::launcher::run(); });
+}

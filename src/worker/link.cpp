@@ -1,0 +1,84 @@
+// Reading and changing of onerepl.link and its like.
+#include "worker/link.h"
+
+#include "pg/settings.h"
+#include "pg/spi.h"
+
+#include <algorithm>
+
+namespace onerepl {
+
+namespace {
+
+Identity identity_of(const Bytes& bytes) {
+    Identity identity{};
+    if (bytes.size() == identity.size()) std::copy(bytes.begin(), bytes.end(), identity.begin());
+    return identity;
+}
+
+Time milliseconds_or(const pg::Row& row, int column, int setting) {
+    return row.is_null(column) ? setting * millisecond : static_cast<Time>(row.float8(column) * 1e6);
+}
+
+}  // namespace
+
+std::vector<Link> load_links(Role role) {
+    std::vector<Link> links;
+    pg::query(
+        "SELECT id, name, coalesce(url, ''), secret, peer, paused, start, start_identity, stop::int4,"
+        "       extract(epoch FROM reply_timeout)::float8, extract(epoch FROM state_query_interval)::float8,"
+        "       extract(epoch FROM send_interval)::float8"
+        "  FROM onerepl.link WHERE role = $1 ORDER BY id",
+        {role == Role::remote ? "remote" : "central"}, [&](const pg::Row& row) {
+            Link link;
+            link.id = row.int4(0);
+            link.name = row.text(1);
+            link.url = row.text(2);
+            link.secret = row.text(3);
+            if (!row.is_null(4)) link.peer = row.uuid(4);
+            link.paused = row.boolean(5);
+            if (!row.is_null(6)) link.start = row.number(6);
+            link.start_identity = identity_of(row.bytea(7));
+            link.stop = static_cast<Stop>(row.int4(8));
+            link.reply_timeout = milliseconds_or(row, 9, settings::reply_timeout);
+            link.state_query_interval = milliseconds_or(row, 10, settings::state_query_interval);
+            link.send_interval = milliseconds_or(row, 11, settings::send_interval);
+            links.push_back(std::move(link));
+        });
+    return links;
+}
+
+Uuid load_database_id() {
+    Uuid id{};
+    pg::query("SELECT id FROM onerepl.database", {}, [&](const pg::Row& row) { id = row.uuid(0); });
+    return id;
+}
+
+void bind_peer(int link, const Uuid& peer) {
+    pg::execute("UPDATE onerepl.link SET peer = $2 WHERE id = $1 AND peer IS NULL",
+                {link, pg::Param::uuid(peer)});
+}
+
+void store_stop(int link, Stop stop) {
+    pg::execute("UPDATE onerepl.link SET stop = $2::int4 WHERE id = $1",
+                {link, static_cast<std::int32_t>(stop)});
+}
+
+void store_contact(int link, const Contact& contact) {
+    const pg::Param error = contact.error.empty() ? pg::Param::null(25) : pg::Param(contact.error);
+    const pg::Param number = contact.peer_number ? pg::Param(*contact.peer_number) : pg::Param::null(20);
+    pg::execute(
+        "INSERT INTO onerepl.contact (link, last_contact, last_error, last_error_at, peer_number, peer_state)"
+        " VALUES ($1, CASE WHEN $2 IS NULL THEN clock_timestamp() END, $2, CASE WHEN $2 IS NOT NULL THEN "
+        "clock_timestamp() END,"
+        "         $3, $4)"
+        " ON CONFLICT (link) DO UPDATE SET last_contact = coalesce(excluded.last_contact, "
+        "contact.last_contact),"
+        "    last_error = excluded.last_error,"
+        "    last_error_at = coalesce(excluded.last_error_at, contact.last_error_at),"
+        "    peer_number = coalesce(excluded.peer_number, contact.peer_number),"
+        "    peer_state = coalesce(excluded.peer_state, contact.peer_state)",
+        {link, error, number, contact.peer_state});
+}
+
+}  // namespace onerepl

@@ -1,0 +1,55 @@
+// Links as the workers read them from onerepl.link.
+#pragma once
+
+#include "core/body.h"
+#include "pg/guard.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace onerepl {
+
+struct Link {
+    int id = 0;
+    std::string name;
+    std::string url;     // role remote only
+    std::string secret;  // as text; its bytes are the HMAC's key
+    std::optional<Uuid> peer;
+    bool paused = false;
+    std::optional<Number> start;  // N0
+    Identity start_identity{};
+    Stop stop = Stop::none;
+    Time reply_timeout = 0;         // Tr
+    Time state_query_interval = 0;  // Ts
+    Time send_interval = 0;         // Ti
+
+    bool operator==(const Link&) const = default;
+};
+
+/// What this database is on a link.
+enum class Role : std::uint8_t { remote, central };
+
+/// All links on which this database has `role`, by id; settings fill in what the link does not override. In a
+/// transaction.
+std::vector<Link> load_links(Role role);
+
+/// This database's identifier. In a transaction.
+Uuid load_database_id();
+
+/// Binds the link to the peer's identifier at the first authentic contact. In a transaction.
+void bind_peer(int link, const Uuid& peer);
+
+/// Stops the link for good (P9). In a transaction.
+void store_stop(int link, Stop stop);
+
+/// Notes for the status when the peer was last heard of and what it said; `error` empty: contact was fine. In
+/// a transaction.
+struct Contact {
+    std::string error;
+    std::optional<Number> peer_number;
+    std::string peer_state;
+};
+void store_contact(int link, const Contact& contact);
+
+}  // namespace onerepl

@@ -1,0 +1,294 @@
+// Shared memory: a slot for each database, found by its oid, and memory for links. Nothing in here throws or
+// holds C++ objects: it is called from transaction callbacks.
+#include "worker/shared.h"
+
+extern "C" {
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+#include "utils/wait_event.h"
+#include "utils/timestamp.h"
+}
+
+#include <csignal>
+
+namespace onerepl::shared {
+
+namespace {
+
+struct Worker {
+    pid_t pid;
+    Latch* latch;
+};
+
+struct Database {
+    Oid oid;
+    Worker sender;
+    Worker receivers[max_receivers];
+    bool sender_not_needed;
+    int receivers_wanted;
+    int active_log_table;  // one more than the number, so that zero is "not known"
+    bool capture_stopped;
+    TimestampTz suspended_until;
+};
+
+struct Link {
+    Oid database;
+    int link;
+    alignas(8) unsigned char memory[link_memory_size];
+};
+
+struct State {
+    slock_t mutex;
+    Latch* launcher;
+    Database databases[max_databases];
+    Link links[max_links];
+};
+
+State* state = nullptr;
+shmem_request_hook_type previous_request = nullptr;
+shmem_startup_hook_type previous_startup = nullptr;
+
+void request() {
+    if (previous_request) previous_request();
+    RequestAddinShmemSpace(MAXALIGN(sizeof(State)));
+}
+
+void startup() {
+    if (previous_startup) previous_startup();
+    bool found = false;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    state = static_cast<State*>(ShmemInitStruct("onerepl", sizeof(State), &found));
+    if (!found) {
+        memset(static_cast<void*>(state), 0, sizeof(State));
+        SpinLockInit(&state->mutex);
+    }
+    LWLockRelease(AddinShmemInitLock);
+}
+
+/// With the mutex held. A new slot if there is none and `make`; null when all are taken.
+Database* find(Oid oid, bool make) {
+    Database* unused = nullptr;
+    for (Database& database : state->databases) {
+        if (database.oid == oid) return &database;
+        if (database.oid == InvalidOid && !unused) unused = &database;
+    }
+    if (!make || !unused) return nullptr;
+    memset(static_cast<void*>(unused), 0, sizeof *unused);
+    unused->oid = oid;
+    return unused;
+}
+
+Database* own(bool make = true) {
+    return find(MyDatabaseId, make);
+}
+
+/// Runs `work` with the slot of the current database under the mutex, if there is one. Work is a few
+/// instructions.
+template <class Work>
+void with_own(Work work, bool make = true) {
+    if (!state || !OidIsValid(MyDatabaseId)) return;
+    SpinLockAcquire(&state->mutex);
+    if (Database* database = own(make)) work(*database);
+    SpinLockRelease(&state->mutex);
+}
+
+// What is to be woken when the transaction has committed.
+bool sender_at_commit = false;
+bool receivers_at_commit = false;
+bool launcher_at_commit = false;
+
+void wake(Latch* latch) {
+    if (latch) SetLatch(latch);
+}
+
+void at_transaction_end(XactEvent event, void*) {
+    if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE) {
+        if (sender_at_commit) wake_sender();
+        if (receivers_at_commit) wake_receivers();
+        if (launcher_at_commit) wake_launcher();
+    } else if (event != XACT_EVENT_ABORT) {
+        return;
+    }
+    sender_at_commit = receivers_at_commit = launcher_at_commit = false;
+}
+
+bool deferred(bool& flag) {
+    if (!IsTransactionState()) return false;
+    static bool registered = false;
+    if (!registered) RegisterXactCallback(at_transaction_end, nullptr);
+    registered = true;
+    flag = true;
+    return true;
+}
+
+Worker* my_place = nullptr;
+
+void give_up_place(int, Datum) {
+    SpinLockAcquire(&state->mutex);
+    if (my_place) *my_place = Worker{};
+    my_place = nullptr;
+    SpinLockRelease(&state->mutex);
+    wake(state->launcher);
+}
+
+}  // namespace
+
+void install() {
+    previous_request = shmem_request_hook;
+    shmem_request_hook = request;
+    previous_startup = shmem_startup_hook;
+    shmem_startup_hook = startup;
+}
+
+bool available() {
+    return state != nullptr;
+}
+
+void wake_sender() {
+    if (!state || deferred(sender_at_commit)) return;
+    Latch* latch = nullptr;
+    with_own([&](Database& database) { latch = database.sender.latch; }, false);
+    wake(latch);
+}
+
+void wake_receivers() {
+    if (!state || deferred(receivers_at_commit)) return;
+    Latch* latches[max_receivers] = {};
+    with_own(
+        [&](Database& database) {
+            for (int i = 0; i < max_receivers; i++) latches[i] = database.receivers[i].latch;
+        },
+        false);
+    for (Latch* latch : latches) wake(latch);
+}
+
+void wake_launcher() {
+    if (!state || deferred(launcher_at_commit)) return;
+    with_own([](Database& database) { database.sender_not_needed = false; }, false);
+    wake(state->launcher);
+}
+
+bool register_worker(WorkerKind kind, int index) {
+    bool taken = false;
+    with_own([&](Database& database) {
+        Worker& place = kind == WorkerKind::sender ? database.sender : database.receivers[index];
+        if (place.pid != 0 || database.suspended_until > GetCurrentTimestamp()) return;
+        place.pid = MyProcPid;
+        place.latch = MyLatch;
+        my_place = &place;
+        taken = true;
+    });
+    if (taken) before_shmem_exit(give_up_place, 0);
+    return taken;
+}
+
+void register_launcher() {
+    state->launcher = MyLatch;
+    on_shmem_exit([](int, Datum) { state->launcher = nullptr; }, 0);
+}
+
+void set_demand(bool sender, int receivers) {
+    with_own([&](Database& database) {
+        database.sender_not_needed = !sender;
+        database.receivers_wanted = receivers;
+    });
+    wake(state ? state->launcher : nullptr);
+}
+
+int active_log_table() {
+    int table = -1;
+    with_own([&](Database& database) { table = database.active_log_table - 1; }, false);
+    return table;
+}
+
+void set_active_log_table(int table) {
+    with_own([&](Database& database) { database.active_log_table = table + 1; });
+}
+
+bool capture_stopped() {
+    bool stopped = false;
+    with_own([&](Database& database) { stopped = database.capture_stopped; }, false);
+    return stopped;
+}
+
+void set_capture_stopped(bool stopped) {
+    with_own([&](Database& database) { database.capture_stopped = stopped; });
+}
+
+void* link_memory(int link) {
+    if (!state) return nullptr;
+    Link* found = nullptr;
+    Link* unused = nullptr;
+    SpinLockAcquire(&state->mutex);
+    for (Link& each : state->links) {
+        if (each.database == MyDatabaseId && each.link == link) found = &each;
+        if (each.database == InvalidOid && !unused) unused = &each;
+    }
+    if (!found && unused) {
+        found = unused;
+        memset(static_cast<void*>(found), 0, sizeof *found);
+        found->database = MyDatabaseId;
+        found->link = link;
+    }
+    SpinLockRelease(&state->mutex);
+    return found ? found->memory : nullptr;
+}
+
+namespace {
+
+/// Sends SIGTERM to the workers of a suspended database; how many are left.
+int terminate_workers(Oid oid) {
+    int left = 0;
+    SpinLockAcquire(&state->mutex);
+    if (Database* database = find(oid, true)) {
+        database->suspended_until = GetCurrentTimestamp() + INT64CONST(60) * USECS_PER_SEC;
+        auto stop = [&](const Worker& worker) {
+            if (worker.pid == 0) return;
+            left++;
+            kill(worker.pid, SIGTERM);
+        };
+        stop(database->sender);
+        for (const Worker& worker : database->receivers) stop(worker);
+    }
+    SpinLockRelease(&state->mutex);
+    return left;
+}
+
+}  // namespace
+
+void suspend_database(Oid oid) {
+    if (!state) return;
+    for (int tries = 0; terminate_workers(oid) > 0 && tries < 500; tries++) {
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 20, PG_WAIT_EXTENSION);
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+void resume_database(Oid oid) {
+    if (!state) return;
+    SpinLockAcquire(&state->mutex);
+    // The slot holds nothing but hints: a dropped database's must not stay for good.
+    if (Database* database = find(oid, false)) database->oid = InvalidOid;
+    SpinLockRelease(&state->mutex);
+    wake(state->launcher);
+}
+
+DatabaseView view_database(Oid oid) {
+    DatabaseView view;
+    SpinLockAcquire(&state->mutex);
+    if (const Database* database = find(oid, false)) {
+        view.sender_runs = database->sender.pid != 0;
+        view.sender_needed = !database->sender_not_needed;
+        view.receivers_wanted = database->receivers_wanted;
+        for (int i = 0; i < max_receivers; i++) view.receiver_runs[i] = database->receivers[i].pid != 0;
+        view.suspended = database->suspended_until > GetCurrentTimestamp();
+    }
+    SpinLockRelease(&state->mutex);
+    return view;
+}
+
+}  // namespace onerepl::shared

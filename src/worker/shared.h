@@ -1,0 +1,66 @@
+// What the processes of one server share about each database: who is to be woken, and which log table is
+// written to. Hints only: everything that matters is in tables (nothing here survives a restart).
+#pragma once
+
+#include "pg/pg.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onerepl::shared {
+
+constexpr int max_databases = 128;
+constexpr int max_receivers = 16;
+constexpr int max_links = 512;
+constexpr std::size_t link_memory_size = 1024;
+
+enum class WorkerKind : std::uint8_t { sender, receiver };
+
+/// Requests shared memory; from _PG_init when preloaded.
+void install();
+/// False when the library was not in shared_preload_libraries.
+bool available();
+
+/// Wake the sender, the receivers of the current database, or the launcher. Inside a transaction: when it has
+/// committed. Safe in a transaction callback: they never fail and never wait.
+void wake_sender();
+void wake_receivers();
+void wake_launcher();
+
+/// A worker takes its place. False: another process has it; then the caller ends. index: of the receiver,
+/// from 0. The place is given up when the process ends.
+bool register_worker(WorkerKind kind, int index);
+/// The launcher makes itself known to wake_launcher.
+void register_launcher();
+
+/// What a sender found in its database when it started, for the launcher: how many receivers to run, and
+/// whether a sender is needed.
+void set_demand(bool sender, int receivers);
+
+/// The log table that capture writes to, and whether capture is stopped at the log's limit.
+/// -1: not known since the server's start (the sender has not yet read onerepl.log_state).
+int active_log_table();
+void set_active_log_table(int table);
+bool capture_stopped();
+void set_capture_stopped(bool stopped);
+
+/// Memory of a link of the current database that its receivers share, link_memory_size bytes, zero at first.
+/// Whoever holds the link's lock may use it. Null when max_links are in use.
+void* link_memory(int link);
+
+/// DROP DATABASE and its like: the workers of `database` end and are not started again before
+/// resume_database, or before a minute has passed. Waits until they are gone, at most 10 s. May ereport.
+void suspend_database(Oid database);
+void resume_database(Oid database);
+
+/// For the launcher: a database as it stands.
+struct DatabaseView {
+    bool sender_runs = false;
+    bool sender_needed = true;
+    int receivers_wanted = 0;
+    bool receiver_runs[max_receivers] = {};
+    bool suspended = false;
+};
+DatabaseView view_database(Oid database);
+
+}  // namespace onerepl::shared

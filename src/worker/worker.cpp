@@ -1,0 +1,105 @@
+// Start, waiting and end of background workers.
+#include "worker/worker.h"
+
+#include "pg/compat.h"
+
+extern "C" {
+#include "commands/extension.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+}
+
+namespace onerepl::worker {
+
+Time now() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+namespace {
+
+void install_signal_handlers() {
+    pqsignal(SIGTERM, die);
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    BackgroundWorkerUnblockSignals();
+}
+
+void reload_if_asked() {
+    if (!ConfigReloadPending) return;
+    ConfigReloadPending = false;
+    pg::call([] { ProcessConfigFile(PGC_SIGHUP); });
+}
+
+}  // namespace
+
+void start(const char* database) {
+    pg::call([&] {
+        install_signal_handlers();
+        BackgroundWorkerInitializeConnection(database, nullptr, 0);
+        pgstat_report_appname(MyBgworkerEntry->bgw_type);
+    });
+}
+
+void start(Oid database) {
+    pg::call([&] {
+        install_signal_handlers();
+        BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+        pgstat_report_appname(MyBgworkerEntry->bgw_type);
+    });
+}
+
+Waiter::Waiter(pgsocket socket) {
+    events_ = pg::call([&] {
+        WaitEventSet* events = compat::create_wait_event_set(3);
+        AddWaitEventToSet(events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, nullptr);
+        AddWaitEventToSet(events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, nullptr, nullptr);
+        if (socket != PGINVALID_SOCKET)
+            AddWaitEventToSet(events, WL_SOCKET_READABLE, socket, nullptr, nullptr);
+        return events;
+    });
+}
+
+void Waiter::wait(Time timeout) {
+    const long milliseconds = timeout < 0 ? -1 : static_cast<long>((timeout + millisecond - 1) / millisecond);
+    pg::call([&] {
+        WaitEvent event;
+        pgstat_report_activity(STATE_IDLE, nullptr);
+        (void)WaitEventSetWait(events_, milliseconds, &event, 1, PG_WAIT_EXTENSION);
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+    });
+    reload_if_asked();
+}
+
+bool attempt(const std::function<void()>& turn) {
+    const MemoryContext memory = CurrentMemoryContext;
+    try {
+        turn();
+        return true;
+    } catch (const pg::Error& error) {
+        pg::call([&] {
+            AbortOutOfAnyTransaction();
+            MemoryContextSwitchTo(memory);
+            ereport(LOG, (errmsg("onerepl: %s", error.what()),
+                          error.report().detail.empty()
+                              ? 0
+                              : errdetail_internal("%s", error.report().detail.c_str())));
+        });
+        return false;
+    }
+}
+
+bool extension_exists() {
+    return pg::call([] { return OidIsValid(get_extension_oid("onerepl", true)); });
+}
+
+void finish() {
+    proc_exit(0);
+}
+
+}  // namespace onerepl::worker

@@ -1,0 +1,46 @@
+// What all background workers share: start and end, waiting, and running a turn that may fail.
+#pragma once
+
+#include "pg/guard.h"
+#include "core/types.h"
+
+extern "C" {
+#include "storage/latch.h"
+}
+
+#include <functional>
+
+namespace onerepl::worker {
+
+/// This machine's monotonic clock, in microseconds.
+Time now();
+
+/// Connects the worker to `database` as the bootstrap superuser, installs signal handlers (SIGTERM ends it at
+/// the next check for interrupts, SIGHUP reloads the settings) and names it in pg_stat_activity.
+void start(const char* database);
+void start(Oid database);
+
+/// Waits until the latch is set, `socket` (or PGINVALID_SOCKET) is readable, or `timeout` (microseconds;
+/// negative: none) has passed. Handles interrupts, reload and the postmaster's death. No transaction may be
+/// open.
+class Waiter {
+  public:
+    explicit Waiter(pgsocket socket);
+    void wait(Time timeout);
+
+  private:
+    WaitEventSet* events_;
+};
+
+/// Runs `turn`. On an error the transaction is aborted, the error goes to the server log, and false comes
+/// back; the caller waits a little before the next turn. An error that says that the worker is to end is
+/// thrown on.
+bool attempt(const std::function<void()>& turn);
+
+/// True if the extension is installed in this database. In a transaction.
+bool extension_exists();
+
+/// Ends the worker without an error; the launcher looks again later.
+[[noreturn]] void finish();
+
+}  // namespace onerepl::worker
