@@ -1,0 +1,228 @@
+// A's side of one link: rules R1 .. R3, and A's side of P1, P2, P3, P9, P12, P15 and P16.
+//
+// How it is driven, by one thread and with one monotonic clock:
+//   1. `answered` or `unanswered` for every body that came to an end; then a numbering step, and `numbered`
+//   (P2: a step
+//      that began after the state request was read);
+//   2. when `position_changed`, `position` is written to its table (no need to wait for the disk);
+//   3. `next` until it gives nothing: the caller loads the records, builds the body, hands it to the
+//   transport and calls
+//      `departed` with what the body really holds;
+//   4. sleep until `wake_at`, or until an answer or a commit wakes it.
+#pragma once
+
+#include "core/body.h"
+#include "core/journal.h"
+
+#include <deque>
+#include <functional>
+#include <set>
+
+namespace onerepl {
+
+struct RemoteConfig {
+    Time reply_timeout = 30 * second;  // Tr
+    Time send_interval = 1 * second;   // Ti
+    std::size_t max_in_flight = 4;     // bodies without an answer at a time; at least 1
+    /// Bytes of records that a body holds. A record larger than this travels in parts of this size, the last
+    /// one shorter.
+    std::uint64_t batch_bytes = 1024 * 1024;
+};
+
+/// What is durable of a link on A. `sent`: records up to here left state L (P16: an authentic answer came).
+struct RemotePosition {
+    Number start = 0;  // N0
+    Identity start_identity{};
+    Number confirmed = 0;  // S_a, >= start
+    Number sent = 0;       // >= confirmed
+    Stop stop = Stop::none;
+
+    bool operator==(const RemotePosition&) const = default;
+};
+
+/// What the remote has to look up in its own numbers. Called from inside `answered` and `next` only.
+class NumberedHistory {
+  public:
+    virtual ~NumberedHistory() = default;
+    /// Identity at n (P9); nullopt if its batch is purged. Must be known for every n from S_a to M_a.
+    virtual std::optional<Identity> identity(Number n) = 0;
+    /// The last number of the transaction that n belongs to; n itself if unknown. Asked for only when B is
+    /// short of room.
+    virtual Number transaction_end(Number n) = 0;
+};
+
+/// What the next body is to carry. Lists are in the order in which they go into the body.
+struct Outgoing {
+    /// R1b: numbers to form, from numbers.first on (from its part first_part on; last_part bounds the parts
+    /// only if numbers is a single number). Empty range: none.
+    Missing transfers{.numbers = {}, .first_part = 0, .last_part = UINT32_MAX};
+    /// R3e: numbers and parts to send again; they go before `transfers`.
+    std::vector<Missing> repeats;
+    /// Bytes of records for repeats and transfers together. At least one record, or one part, goes whatever
+    /// its size.
+    std::uint64_t budget = 0;
+    /// R1a, R3d: send one confirmation request naming these. Empty: none.
+    std::vector<Range> confirmation_request;
+    /// R2: send a remote state echoing this S_b.
+    std::optional<Number> remote_state;
+    /// P17: send these descriptions; unknown ids are left out.
+    std::vector<std::uint64_t> descriptions;
+
+    bool operator==(const Outgoing&) const = default;
+};
+
+/// Parts of one record in a body.
+struct CarriedParts {
+    Number n = 0;
+    std::uint32_t first_part = 0;
+    std::uint32_t last_part = 0;
+    std::uint32_t parts = 1;  // of the whole record
+};
+
+/// What a body really holds of transfers, first sendings and repetitions alike.
+struct Carried {
+    std::vector<Range> whole;
+    std::vector<CarriedParts> parts;
+    std::uint64_t bytes = 0;
+};
+
+/// State of one record, as the specification's table has it.
+enum class RecordState : char { logged = 'L', blocked = 'B', sent = 'S', confirmed = 'C' };
+
+class Remote {
+  public:
+    /// Names a body between `departed` and its end. Never reused by the caller while this object lives.
+    using BodyId = std::uint64_t;
+
+    /// `journal` and `history` must outlive it. The waits of records in S begin at `now` (P16).
+    Remote(Time now, const RemoteConfig& config, const RemotePosition& position, Number last,
+           Journal& journal, NumberedHistory& history);
+
+    /// New settings; take effect at once.
+    void configure(const RemoteConfig& config);
+    /// A numbering step ended: M_a is `last`, durable. Call after every step, also one that found nothing new
+    /// (P2).
+    void numbered(Number last);
+    /// First number that the administrator has blocked; nullopt: none.
+    void set_blocked(std::optional<Number> first);
+    void set_paused(bool paused);
+    /// P9 found by the caller (wrong_peer). Critical in the journal, once.
+    void stop(Stop reason);
+
+    /// An authentic answer to a body came: every number in it becomes S, and B's messages go to the queue.
+    /// Damaged frames are left out of `messages` by the caller. Ignored if the body is not known (any more).
+    void answered(Time now, BodyId body, const CentralHeader& header, std::span<const Message> messages);
+    /// The transport failed, or no authentic answer came in time. `reason` is for the journal.
+    void unanswered(Time now, BodyId body, std::string_view reason);
+
+    /// What the next body is to carry; nullopt: nothing now. Looks at the queue (R2, R3) each time. Only
+    /// `departed` makes waits begin, so what is not sent after all is offered again.
+    std::optional<Outgoing> next(Time now);
+    /// The body of the last `next` was handed to the transport, its header being `header()`.
+    void departed(Time now, BodyId body, const Outgoing& outgoing, const Carried& carried);
+
+    /// For every body; `batches` is the caller's to fill with those of all transfers in it.
+    RemoteHeader header() const;
+    /// When `next` may have something if nothing happens until then; `now` if it may have it now.
+    Time wake_at(Time now);
+
+    const RemotePosition& position() const { return position_; }
+    /// Since the last call.
+    bool position_changed();
+    /// True until `numbered` is called: a state request waits for a numbering step (P2).
+    bool wants_numbering() const { return state_request_.has_value() && !numbered_since_request_; }
+    Stop stopped() const { return position_.stop; }
+    Number last() const { return last_; }
+    /// State of the record n; n in (start, M_a].
+    RecordState state_of(Number n) const;
+    /// B's header as last told; nullopt before the first answer.
+    const std::optional<CentralHeader>& central() const { return central_; }
+
+  private:
+    /// A run of records in S. Waits count from `since` (P16).
+    struct SentRun {
+        Number last = 0;
+        Time since = 0;               // last sending, or last request naming it
+        std::uint32_t tries = 0;      // requests since then, for the back-off
+        std::uint64_t departure = 0;  // of the last body that held it
+        bool operator==(const SentRun&) const = default;
+    };
+    struct Body {
+        Time departed = 0;
+        std::uint64_t departure = 0;
+        Carried carried;
+    };
+    /// Parts of a record in L whose bodies were answered.
+    struct Partial {
+        std::uint32_t parts = 1;
+        std::set<std::uint32_t> answered;
+        std::uint64_t departure = 0;
+        Time departed = 0;
+    };
+    struct Request {
+        Missing missing;
+        std::uint64_t departure = 0;  // of the body whose answer carried it
+        bool noted = false;           // in the journal
+    };
+
+    // remote.cpp: answers
+    void check_history(const CentralHeader& header);       // P9
+    void remember(Time now, const CentralHeader& header);  // P15
+    void became_sent(const Body& body);                    // P16
+    void mark_sent(Range range, Time since, std::uint64_t departure);
+    void enqueue(const Body& body, std::span<const Message> messages);
+    void contact_lost(Time now, std::string_view reason);
+    void contact_found();
+
+    // remote_queue.cpp: R2, R3
+    void look_at_queue(Time now, Outgoing& outgoing);
+    void take_confirmations(Time now, Outgoing& outgoing);  // R3a .. R3d
+    void confirm(Number to);                                // R3a
+    void take_requests();                                   // R3e, R3f
+    void take_request(const Request& request, std::vector<Request>& kept);
+    bool repeatable(Number n, std::uint64_t departure) const;  // P16
+
+    // remote_form.cpp: R1, P12, P15
+    std::vector<Range> overdue(Time now) const;  // R1a
+    void form(Outgoing& outgoing);               // R1b
+    Missing first_in_logged() const;
+    Range sendable(Range logged, std::uint64_t& budget);  // P15
+    bool may_depart(Time now) const;                      // P16
+
+    void update_sent();
+    Time wait_of(const SentRun& run) const;
+    const SentRun* run_of(Number n) const;
+    void touch(Range range, Time now, std::uint64_t departure, bool request);
+    RangeSet in_flight() const;
+
+    RemoteConfig config_;
+    RemotePosition position_;
+    RemotePosition reported_;
+    Number last_ = 0;
+    Journal& journal_;
+    NumberedHistory& history_;
+    std::optional<Number> blocked_;
+    bool paused_ = false;
+
+    std::map<Number, SentRun> sent_;     // by first number; all above S_a
+    std::map<Number, Partial> partial_;  // in L
+    std::map<BodyId, Body> bodies_;      // in flight
+    std::uint64_t departures_ = 0;
+
+    // The queue of messages from B.
+    RangeSet confirmations_;
+    std::vector<Request> requests_;
+    std::optional<Number> state_request_;
+    bool numbered_since_request_ = false;
+    std::set<std::uint64_t> description_requests_;
+
+    std::optional<CentralHeader> central_;
+    std::optional<Time> last_departure_;
+    std::optional<Time> last_answer_;
+    Time retry_at_ = 0;
+    std::uint32_t failures_ = 0;
+    std::optional<Number> told_blocked_;
+    bool told_waiting_ = false;
+};
+
+}  // namespace onerepl
