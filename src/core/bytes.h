@@ -42,8 +42,8 @@ class ByteWriter {
     Bytes& out_;
 };
 
-/// Reads from bytes of somebody else. After the first read past the end every read gives zero and `ok()` is false,
-/// so that a decoder checks once at its end (P14).
+/// Reads from bytes of somebody else. After the first read past the end every read gives zero and `ok()` is
+/// false, so that a decoder checks once at its end (P14).
 class ByteReader {
   public:
     explicit ByteReader(ByteView in) : in_(in) {}

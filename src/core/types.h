@@ -19,7 +19,8 @@ using Number = std::uint64_t;
 /// No number on the wire is larger: every number fits a signed 64-bit integer too.
 constexpr Number largest_number = 0x7fff'ffff'ffff'ffff;
 
-/// Moments and spans of the caller's own monotonic clock, in microseconds (P16: peers' clocks are never compared).
+/// Moments and spans of the caller's own monotonic clock, in microseconds (P16: peers' clocks are never
+/// compared).
 using Time = std::int64_t;
 constexpr Time millisecond = 1000;
 constexpr Time second = 1000 * millisecond;

@@ -1,0 +1,81 @@
+// What an object transfer carries: one logged change. Row values travel as pgoutput's do: null, unchanged,
+// text, binary.
+#pragma once
+
+#include "core/types.h"
+
+#include <optional>
+
+namespace onerepl {
+
+enum class Operation : std::uint8_t {
+    insert = 'I',
+    update = 'U',
+    remove = 'D',
+    truncate = 'T',
+    describe = 'R',  // a table description takes effect here; its object is the table (P17)
+    skip = 'S',      // a number that means nothing to this link; counts as written (P17)
+};
+
+enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', binary = 'b' };
+
+struct Value {
+    ValueKind kind = ValueKind::null;
+    ByteView bytes;  // text: in A's server encoding, no terminator; binary: the type's send format
+};
+
+struct Record {
+    Operation operation = Operation::skip;
+    std::uint64_t description = 0;  // id of the table description; 0 for skip
+    /// The object's key (description's key columns, in their order) before the change; or, if the description
+    /// has no key, the whole old row (all columns, in order). update: only when the key changed, or without
+    /// key; remove: always.
+    std::optional<std::vector<Value>> old_key;
+    /// insert, update: the row's columns in the description's order.
+    std::vector<Value> row;
+    /// describe: the encoded TableDescription.
+    ByteView table;
+    /// truncate: flags of the statement.
+    bool truncate_cascade = false;
+    bool truncate_restart_identity = false;
+    /// skip: how many numbers from n on mean nothing to this link; at least 1.
+    std::uint64_t skip_count = 1;
+};
+
+void encode_record(const Record& record, Bytes& out);
+/// Views point into `in`. nullopt: not a record (P14: never a crash, whatever the bytes).
+std::optional<Record> decode_record(ByteView in);
+/// The same into a record that is used again, so that its memory is too. False: not a record, and `record` is
+/// undefined.
+bool decode_record(ByteView in, Record& record);
+
+struct ColumnDescription {
+    std::string name;
+    std::string type_schema;
+    std::string type_name;  // as in pg_type.typname, of the base type for a domain whose values travel binary
+    std::int32_t typmod = -1;
+    /// Position in the key from 1; 0: not part of it.
+    std::uint16_t key_position = 0;
+    /// Generated columns are described, but travel as `unchanged`: B computes its own.
+    bool generated = false;
+
+    bool operator==(const ColumnDescription&) const = default;
+};
+
+/// A table as its records are to be read. The id is A's, never reused.
+struct TableDescription {
+    std::uint64_t id = 0;
+    std::string schema;
+    std::string name;
+    std::string encoding;  // of A's database, as "UTF8"
+    std::vector<ColumnDescription> columns;
+
+    /// Indexes into `columns`, in key order; empty: no key, old rows travel whole.
+    std::vector<std::size_t> key() const;
+    bool operator==(const TableDescription&) const = default;
+};
+
+void encode_description(const TableDescription& table, Bytes& out);
+std::optional<TableDescription> decode_description(ByteView in);
+
+}  // namespace onerepl
