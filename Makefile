@@ -76,9 +76,8 @@ demo: deps
 	@$(MAKE) --no-print-directory system-install
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
-test: format-check parallel
-	@$(MAKE) --no-print-directory test-unit test-sim test-fuzz
-	@$(MAKE) --no-print-directory test-regress test-pgtap test-tap
+test:
+	@$(MAKE) --no-print-directory -j1 format-check test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
 # Unit tests and simulation run with AddressSanitizer and UBSan; the long simulation without, for speed.
 build/%/Makefile: CMakeLists.txt
@@ -97,8 +96,8 @@ test-unit: build/asan/Makefile
 	cd build/asan && ctest --output-on-failure -j$(JOBS)
 
 test-sim: build/speed/Makefile
-	cmake --build build/speed -j$(JOBS) --target simulation
-	build/speed/simulation --schedules=$(SIM_SCHEDULES) --jobs=$(JOBS)
+	cmake --build build/speed -j$(JOBS) --target onerepl_sim
+	build/speed/onerepl_sim --schedules=$(SIM_SCHEDULES) --jobs=$(JOBS)
 
 test-fuzz: build/fuzz/Makefile
 	cmake --build build/fuzz -j$(JOBS)
