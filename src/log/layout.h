@@ -52,6 +52,10 @@ struct Layout {
     std::string schema;
     std::string table;
     std::vector<LayoutColumn> columns;
+    /// Per unique index without expressions, the key's first: its columns (indexes into `columns`), in the
+    /// index's order. Their old values are in old images of kind key_and_unique (or key, for the first) and
+    /// full.
+    std::vector<std::vector<std::uint16_t>> unique_sets;
 
     /// Equal but for the id: rows of both are read alike and look alike on the wire.
     bool same_as(const Layout& other) const;

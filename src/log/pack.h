@@ -96,8 +96,8 @@ class PackReader {
     ByteView counted() { return take(varint()); }
     TupleId next_id(std::uint64_t& base, bool successor);
     void reset_bases();
-    bool other(PackedRecord& record, std::uint8_t header);
-    void row_change(PackedRecord& record, std::uint8_t header);
+    void other(PackedRecord& record, std::uint8_t what);
+    void row_change(PackedRecord& record, std::uint8_t header, std::uint8_t extension);
     void ids(std::uint8_t header, PackedRecord& record);
 
     ByteView left_;
