@@ -198,43 +198,6 @@ bool read_header(const Fixed& fixed, ByteView bytes, Body& body) {
 
 }  // namespace
 
-const char* describe(Stop stop) {
-    switch (stop) {
-        case Stop::none:
-            return "the link is not stopped";
-        case Stop::central_lost_history:
-            return "the central has lost changes that it had confirmed";
-        case Stop::remote_lost_history:
-            return "the remote has lost changes that the central has written";
-        case Stop::other_history:
-            return "the remote's history is not the one that the central has written";
-        case Stop::wrong_peer:
-            return "another database answers than the one that the link belongs to";
-    }
-    return "the link is stopped for an unknown reason";
-}
-
-const char* cure_of(Stop stop) {
-    switch (stop) {
-        case Stop::none:
-            return "";
-        case Stop::central_lost_history:
-            return "The central was restored from a backup or has lost its last commits. Start the link anew "
-                   "with a "
-                   "refresh, or at a read point that you answer for.";
-        case Stop::remote_lost_history:
-        case Stop::other_history:
-            return "The remote was restored from a backup, promoted without its last changes, or cloned. "
-                   "Start the "
-                   "link anew with a refresh, or at a read point that you answer for.";
-        case Stop::wrong_peer:
-            return "Correct the link's address or secret; if the other database was replaced on purpose, "
-                   "start the "
-                   "link anew with a refresh.";
-    }
-    return "";
-}
-
 const char* describe(BodyError error) {
     switch (error) {
         case BodyError::truncated:
