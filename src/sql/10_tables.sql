@@ -160,14 +160,15 @@ CREATE TABLE onerepl.failure (
     PRIMARY KEY (link, n)
 );
 
--- What was received and written, for the log: bodies as they came, without their headers.
+-- What was received and written, for the log: the frames of runs of records as they came, or of one part of a record.
 CREATE TABLE onerepl.received (
     link    int NOT NULL,
     first   int8 NOT NULL,
+    part    int4 NOT NULL DEFAULT 0,
     last    int8 NOT NULL,
-    frames  bytea NOT NULL,             -- zstd
+    frames  bytea NOT NULL,             -- src/receiver/packed_frames.h
     at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (link, first)
+    PRIMARY KEY (link, first, part)
 );
 ALTER TABLE onerepl.received ALTER frames SET STORAGE EXTERNAL;
 

@@ -66,15 +66,30 @@ Waiter::Waiter(pgsocket socket) {
 
 void Waiter::wait(Time timeout) {
     const long milliseconds = timeout < 0 ? -1 : static_cast<long>((timeout + millisecond - 1) / millisecond);
+    woken_ = false;
     pg::call([&] {
         WaitEvent event;
         pgstat_report_activity(STATE_IDLE, nullptr);
-        (void)WaitEventSetWait(events_, milliseconds, &event, 1, PG_WAIT_EXTENSION);
+        const int occurred = WaitEventSetWait(events_, milliseconds, &event, 1, PG_WAIT_EXTENSION);
+        woken_ = occurred > 0 && (event.events & WL_LATCH_SET) != 0;
         ResetLatch(MyLatch);
         CHECK_FOR_INTERRUPTS();
     });
     reload_if_asked();
 }
+
+namespace {
+
+void report_and_abort(MemoryContext memory, const char* message, const std::string& detail) {
+    pg::call([&] {
+        AbortOutOfAnyTransaction();
+        MemoryContextSwitchTo(memory);
+        ereport(LOG, (errmsg("onerepl: %s", message),
+                      detail.empty() ? 0 : errdetail_internal("%s", detail.c_str())));
+    });
+}
+
+}  // namespace
 
 bool attempt(const std::function<void()>& turn) {
     const MemoryContext memory = CurrentMemoryContext;
@@ -82,16 +97,11 @@ bool attempt(const std::function<void()>& turn) {
         turn();
         return true;
     } catch (const pg::Error& error) {
-        pg::call([&] {
-            AbortOutOfAnyTransaction();
-            MemoryContextSwitchTo(memory);
-            ereport(LOG, (errmsg("onerepl: %s", error.what()),
-                          error.report().detail.empty()
-                              ? 0
-                              : errdetail_internal("%s", error.report().detail.c_str())));
-        });
-        return false;
+        report_and_abort(memory, error.what(), error.report().detail);
+    } catch (const std::exception& error) {
+        report_and_abort(memory, error.what(), {});
     }
+    return false;
 }
 
 bool extension_exists() {

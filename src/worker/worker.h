@@ -20,16 +20,19 @@ Time now();
 void start(const char* database);
 void start(Oid database);
 
-/// Waits until the latch is set, `socket` (or PGINVALID_SOCKET) is readable, or `timeout` (microseconds;
-/// negative: none) has passed. Handles interrupts, reload and the postmaster's death. No transaction may be
-/// open.
+/// Waits until the latch is set (somebody called a wake function), `socket` (or PGINVALID_SOCKET) is
+/// readable, or `timeout` (microseconds; negative: none) has passed. Handles interrupts, reload and the
+/// postmaster's death. No transaction may be open.
 class Waiter {
   public:
     explicit Waiter(pgsocket socket);
     void wait(Time timeout);
+    /// True if the last wait was ended by the latch.
+    bool woken() const { return woken_; }
 
   private:
     WaitEventSet* events_;
+    bool woken_ = false;
 };
 
 /// Runs `turn`. On an error the transaction is aborted, the error goes to the server log, and false comes

@@ -1,0 +1,56 @@
+// onerepl.failure: storing and clearing.
+#include "pg/pg.h"
+
+#include "receiver/failures.h"
+
+#include "pg/spi.h"
+
+namespace onerepl::receiver {
+
+KnownFailures load_failures(int link) {
+    KnownFailures known;
+    pg::query("SELECT n, coalesce(resolution, '') FROM onerepl.failure WHERE link = $1 ORDER BY n", {link},
+              [&](const pg::Row& row) {
+                  const std::string resolution = row.text(1);
+                  if (resolution == "overwrite")
+                      known.resolutions[row.number(0)] = apply::Resolution::overwrite;
+                  if (resolution == "skip") known.resolutions[row.number(0)] = apply::Resolution::skip;
+                  if (resolution.empty() && !known.undecided) known.undecided = row.number(0);
+              });
+    return known;
+}
+
+void store_failures(int link, const apply::Outcome& outcome) {
+    pg::execute(
+        "DELETE FROM onerepl.failure WHERE link = $1 AND (resolution IS NULL OR resolution = 'retry')",
+        {link});
+    for (const apply::Failure& failure : outcome.failures)
+        pg::execute(
+            "INSERT INTO onerepl.failure (link, n, transaction_first, transaction_last, relation, operation, "
+            "key, row, sqlstate,"
+            "                             message, detail, constraint_name)"
+            " VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), nullif($8, ''), $9, $10, nullif($11, ''), "
+            "nullif($12, ''))"
+            // What was decided did not help: it is to be decided again.
+            " ON CONFLICT (link, n) DO UPDATE SET sqlstate = excluded.sqlstate, message = excluded.message,"
+            "    detail = excluded.detail, constraint_name = excluded.constraint_name, failed_at = "
+            "excluded.failed_at,"
+            "    resolution = NULL, resolved_by = NULL",
+            {link, failure.n, failure.transaction_first, failure.transaction_last, failure.relation,
+             failure.operation, failure.key, failure.row, failure.error.sqlstate, failure.error.message,
+             failure.error.detail, failure.error.constraint});
+}
+
+void finish_failures(int link, Number written) {
+    pg::execute("DELETE FROM onerepl.failure WHERE link = $1 AND n <= $2", {link, written});
+}
+
+std::string describe(const apply::Outcome& outcome) {
+    if (outcome.failures.empty()) return "its transaction can not be committed";
+    const apply::Failure& first = outcome.failures.front();
+    std::string text = first.operation + " in " + first.relation;
+    if (!first.key.empty()) text += " of " + first.key;
+    return text + ": " + first.error.message + " (SQLSTATE " + first.error.sqlstate + ")";
+}
+
+}  // namespace onerepl::receiver

@@ -1,0 +1,330 @@
+// One turn of B for a link: load, look at the body, write, spool, answer. Each step is a function; the
+// decisions are the core's.
+#include "pg/pg.h"
+
+#include "receiver/link_receiver.h"
+
+#include "core/crypto.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "receiver/link_lock.h"
+#include "receiver/packed_frames.h"
+#include "receiver/waiting.h"
+#include "worker/shared.h"
+#include "worker/worker.h"
+
+#include <algorithm>
+
+namespace onerepl::receiver {
+
+namespace {
+
+constexpr Time first_retry = 200 * millisecond;
+constexpr Time longest_retry = 30 * second;
+constexpr Time contact_interval = 1 * second;
+
+static_assert(sizeof(CentralWaits) <= shared::link_memory_size);
+
+void load_position(const Link& link, CentralState& state) {
+    state.start = link.start.value_or(0);
+    state.start_identity = link.start_identity;
+    state.started = link.start.has_value();
+    state.written = state.start;
+    state.identity = state.start_identity;
+    pg::query("SELECT written, identity FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+              {link.id}, [&](const pg::Row& row) {
+                  state.written = row.number(0);
+                  const Bytes identity = row.bytea(1);
+                  std::copy_n(identity.begin(), std::min(identity.size(), state.identity.size()),
+                              state.identity.begin());
+              });
+}
+
+void reload(Link& link) {
+    for (Link& fresh : load_links(Role::central))
+        if (fresh.id == link.id) link = std::move(fresh);
+}
+
+}  // namespace
+
+struct LinkReceiver::Turn {
+    Turn(Time now, const CentralConfig& config, CentralState state, CentralWaits& waits, Journal& journal)
+        : central(now, config, std::move(state), waits, journal) {}
+    Central central;
+    Incoming incoming;
+    apply::Resolutions resolutions;
+    std::optional<apply::Outcome> failed;  // to be stored
+    std::vector<std::uint64_t> lacking;
+    bool over = false;  // no more is written in this turn
+    const RemoteHeader* header = nullptr;
+};
+
+LinkReceiver::LinkReceiver(Link link, const Uuid& own_id)
+    : link_(std::move(link)), own_id_(own_id), journal_(link_.id), applier_(link_.id) {}
+
+void LinkReceiver::update(const Link& link) {
+    if (link.start != link_.start && link_.start) applier_.forget();
+    link_ = link;
+}
+
+CentralConfig LinkReceiver::config() const {
+    CentralConfig config;
+    config.reply_timeout = link_.reply_timeout;
+    config.state_query_interval = link_.state_query_interval;
+    config.room = static_cast<std::uint64_t>(settings::queue_limit) * 1024 * 1024;
+    return config;
+}
+
+CentralWaits& LinkReceiver::waits() {
+    void* memory = shared::link_memory(link_.id);
+    return memory ? *static_cast<CentralWaits*>(memory) : own_waits_;
+}
+
+namespace {
+
+/// What is durable of the link, under the link's lock.
+CentralState load_state(Link& link, apply::Resolutions& resolutions) {
+    CentralState state;
+    pg::in_transaction([&] {
+        reload(link);
+        load_position(link, state);
+        load_waiting(link.id, state);
+        KnownFailures known = load_failures(link.id);
+        state.failed_at = known.undecided;
+        resolutions = std::move(known.resolutions);
+    });
+    state.paused = link.paused;
+    state.stop = link.stop;
+    return state;
+}
+
+}  // namespace
+
+Bytes LinkReceiver::receive(const Body& body) {
+    const LinkLock lock(link_.id);
+    if (!lock.held()) return receive_without_lock(body);
+    apply::Resolutions resolutions;
+    CentralState state = load_state(link_, resolutions);
+    Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
+    turn.resolutions = std::move(resolutions);
+    turn.header = &std::get<RemoteHeader>(body.header);
+    if (addressed_here(body)) {
+        read_messages(turn, body);
+        write_ready(turn);
+    } else {
+        turn.central.stop(Stop::wrong_peer);
+    }
+    finish(turn);
+    return encode_reply(body, turn.central.reply(worker::now()));
+}
+
+/// P9: it is from the remote that the link is bound to, and meant for this database.
+bool LinkReceiver::addressed_here(const Body& body) const {
+    const bool from_remote = link_.peer && body.parties.remote == *link_.peer;
+    return from_remote && (is_zero(body.parties.central) || body.parties.central == own_id_);
+}
+
+Time LinkReceiver::look() {
+    const LinkLock lock(link_.id);
+    if (!lock.held()) return 1 * second;
+    apply::Resolutions resolutions;
+    CentralState state = load_state(link_, resolutions);
+    Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
+    turn.resolutions = std::move(resolutions);
+    write_ready(turn);
+    const Time wait = turn.central.tick(worker::now()) - worker::now();
+    finish(turn);
+    return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - worker::now(), 0)) : wait;
+}
+
+void LinkReceiver::read_messages(Turn& turn, const Body& body) {
+    std::vector<FrameResult> frames;
+    std::optional<Number> echo;
+    for (FrameReader reader(body.parties, body.frames); !reader.at_end();) {
+        frames.push_back(reader.next());
+        if (const auto* message = std::get_if<Message>(&frames.back().value))
+            if (const auto* state = std::get_if<RemoteState>(message)) echo = state->echo;
+    }
+    const bool admitted = turn.central.admit(worker::now(), *turn.header, echo);
+    for (const FrameResult& frame : frames) {
+        const auto* message = std::get_if<Message>(&frame.value);
+        if (message && std::holds_alternative<ObjectTransfer>(*message) && !admitted) continue;
+        take_message(turn, frame);
+    }
+}
+
+void LinkReceiver::take_message(Turn& turn, const FrameResult& frame) {
+    const auto* message = std::get_if<Message>(&frame.value);
+    if (!message) {
+        journal_.write({Level::warning,
+                        "P1",
+                        "a message of the remote is damaged and was dropped: " +
+                            std::string(onerepl::describe(std::get<FrameError>(frame.value))),
+                        "",
+                        {frame.n, frame.n}});
+        return;
+    }
+    if (const auto* description = std::get_if<Description>(message)) {
+        if (const auto table = decode_description(description->description))
+            pg::in_transaction([&] {
+                pg::execute(
+                    "INSERT INTO onerepl.remote_description (link, id, description) VALUES ($1, $2, $3)"
+                    " ON CONFLICT DO NOTHING",
+                    {link_.id, table->id, description->description});
+            });
+    }
+    const auto* transfer = std::get_if<ObjectTransfer>(message);
+    if (!transfer) return turn.central.take(*message);
+    const Offer offer = turn.central.offer(*transfer);
+    if (offer == Offer::replace)
+        pg::in_transaction([&] { delete_waiting(link_.id, {transfer->n, transfer->n}); });
+    if (offer == Offer::take || offer == Offer::replace) turn.incoming.add(*transfer, frame.bytes);
+}
+
+void LinkReceiver::write_ready(Turn& turn) {
+    if (retry_at_ > worker::now()) return;
+    while (!turn.over && write_once(turn)) continue;
+}
+
+/// Writes what is whole from S_b + 1 on. False when there is no more to do in this turn.
+bool LinkReceiver::write_once(Turn& turn) {
+    const Ready ready = turn.central.ready();
+    if (ready.numbers.empty()) return false;
+    const bool direct = turn.incoming.holds(ready.numbers);
+    if (!direct) pg::in_transaction([&] { spool(turn); });
+    const Number before = turn.central.state().written;
+    apply::Options options;
+    options.resolutions = &turn.resolutions;
+    auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
+    apply::Outcome outcome;
+    if (direct) {
+        IncomingSource source(turn.incoming, ready.numbers);
+        outcome = applier_.apply(source, before, before_commit, options);
+    } else {
+        WaitingSource source(link_.id, ready.numbers);
+        outcome = applier_.apply(source, before, before_commit, options);
+    }
+    take_outcome(turn, outcome);
+    return !turn.over && outcome.written > before;
+}
+
+/// Inside the transaction that writes the rows (P5).
+void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
+    const std::optional<Identity> identity = turn.central.identity_at_end(written);
+    if (!identity) throw pg::Error("XX000", "no identity is known at number " + std::to_string(written));
+    // Several transactions may be committed in one call of apply: the last position is the table's, not the
+    // core's.
+    const auto before = pg::query_int8(
+        "SELECT written FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1", {link_.id});
+    pg::execute(
+        "INSERT INTO onerepl.applied (link, seq, written, identity)"
+        " VALUES ($1, coalesce((SELECT max(seq) FROM onerepl.applied WHERE link = $1), 0) + 1, $2, $3)",
+        {link_.id, written, ByteView(*identity)});
+    const bool keep_log = settings::log_retention > 0;
+    if (from_queue) {
+        finish_waiting(link_.id, written, keep_log);
+    } else if (keep_log) {
+        const Range numbers{(before ? static_cast<Number>(*before) : turn.central.state().start) + 1,
+                            written};
+        pg::execute(
+            "INSERT INTO onerepl.received (link, first, last, frames) VALUES ($1, $2, $3, $4) ON CONFLICT DO "
+            "NOTHING",
+            {link_.id, numbers.first, numbers.last,
+             pack_frames(turn.incoming.frames(numbers), settings::compression)});
+    }
+    if (!turn.resolutions.empty()) finish_failures(link_.id, written);
+}
+
+void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
+    if (outcome.written > turn.central.state().written) turn.central.applied(outcome.written);
+    if (outcome.lacking_description) {
+        turn.central.lacking(std::span(&*outcome.lacking_description, 1));
+        turn.over = true;
+    }
+    if (outcome.failed_at) {
+        turn.central.failed(*outcome.failed_at, describe(outcome));
+        turn.failed = outcome;
+        turn.over = true;
+    }
+    if (!outcome.transient) {
+        retry_at_ = retry_wait_ = 0;
+        told_transient_.clear();
+        return;
+    }
+    retry_wait_ = retry_wait_ == 0 ? first_retry : std::min(retry_wait_ * 2, longest_retry);
+    retry_at_ = worker::now() + retry_wait_;
+    turn.over = true;
+    if (outcome.transient->sqlstate == told_transient_) return;
+    told_transient_ = outcome.transient->sqlstate;
+    journal_.write({Level::warning,
+                    "C2a",
+                    "writing is put off: " + outcome.transient->message + " (SQLSTATE " +
+                        outcome.transient->sqlstate + ")",
+                    "It is tried again by itself.",
+                    {}});
+}
+
+/// What the turn has to leave behind in tables, in one transaction.
+void LinkReceiver::finish(Turn& turn) {
+    const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
+    if (!turn.central.state_changed() && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
+        !turn.failed && journal_.empty() && !contact)
+        return;
+    pg::in_transaction([&] {
+        for (const Range& range : turn.central.evicted()) delete_waiting(link_.id, range);
+        spool(turn);
+        store_state(turn);
+        if (turn.failed) store_failures(link_.id, *turn.failed);
+        if (contact) {
+            store_contact(link_.id, {"", turn.header->last, turn.header->paused ? "paused" : "running"});
+            contact_stored_ = worker::now();
+        }
+        journal_.flush();
+    });
+}
+
+void LinkReceiver::spool(Turn& turn) {
+    for (const Spool& spool : turn.central.to_spool())
+        insert_waiting(link_.id, spool, turn.incoming.frames(spool), settings::compression);
+    turn.central.spooled();
+}
+
+void LinkReceiver::store_state(Turn& turn) {
+    if (!turn.central.state_changed()) return;
+    const CentralState& state = turn.central.state();
+    if (state.started && !link_.start)
+        pg::execute("UPDATE onerepl.link SET start = $2, start_identity = $3 WHERE id = $1",
+                    {link_.id, state.start, ByteView(state.start_identity)});
+    if (state.stop != link_.stop) store_stop(link_.id, state.stop);
+    // S_b is written with the rows; a start without rows has no row in onerepl.applied.
+}
+
+/// Another receiver has the link: what is new goes to the queue, where that one finds it, and nothing is
+/// confirmed.
+Bytes LinkReceiver::receive_without_lock(const Body& body) {
+    apply::Resolutions resolutions;
+    CentralState state = load_state(link_, resolutions);
+    CentralWaits scratch{};
+    pg::JournalBuffer silent(link_.id);
+    Turn turn(worker::now(), config(), std::move(state), scratch, silent);
+    turn.header = &std::get<RemoteHeader>(body.header);
+    if (turn.central.state().started) {
+        read_messages(turn, body);
+        if (turn.central.stopped() == Stop::none) pg::in_transaction([&] { spool(turn); });
+    }
+    shared::wake_receivers();
+    return encode_reply(body, {turn.central.header(), {}});
+}
+
+Bytes LinkReceiver::encode_reply(const Body& body, const Reply& reply) const {
+    Body answer;
+    answer.parties = {body.parties.remote, own_id_};
+    answer.nonce = random_array<Nonce>();
+    answer.reply_to = body.nonce;
+    answer.header = reply.header;
+    for (const Message& message : reply.messages) encode_frame(answer.parties, message, answer.frames);
+    return encode_body(answer, view(link_.secret), {settings::compression});
+}
+
+}  // namespace onerepl::receiver

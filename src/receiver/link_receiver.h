@@ -1,0 +1,58 @@
+// B's side of one link: turns of the core's Central with its tables, its queue and apply.
+#pragma once
+
+#include "apply/applier.h"
+#include "core/central.h"
+#include "pg/journal.h"
+#include "receiver/failures.h"
+#include "receiver/incoming.h"
+#include "worker/link.h"
+
+#include <functional>
+
+namespace onerepl::receiver {
+
+class LinkReceiver {
+  public:
+    LinkReceiver(Link link, const Uuid& own_id);
+
+    const Link& link() const { return link_; }
+    void update(const Link& link);
+
+    /// An authentic body of A came. Gives the body of the answer, encoded. Outside of a transaction. Throws
+    /// what is transient: nothing was confirmed then.
+    Bytes receive(const Body& body);
+    /// Looks at the queue without a body: writes what can be written (after a resolution, after a transient
+    /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
+    /// may wait, in microseconds.
+    Time look();
+
+  private:
+    struct Turn;
+    bool addressed_here(const Body& body) const;
+    void read_messages(Turn& turn, const Body& body);
+    void take_message(Turn& turn, const FrameResult& frame);
+    void write_ready(Turn& turn);
+    bool write_once(Turn& turn);
+    void move_position(Turn& turn, Number written, bool from_queue);
+    void take_outcome(Turn& turn, const apply::Outcome& outcome);
+    void finish(Turn& turn);
+    void spool(Turn& turn);
+    void store_state(Turn& turn);
+    Bytes encode_reply(const Body& body, const Reply& reply) const;
+    Bytes receive_without_lock(const Body& body);
+    CentralConfig config() const;
+    CentralWaits& waits();
+
+    Link link_;
+    Uuid own_id_;
+    pg::JournalBuffer journal_;
+    apply::Applier applier_;
+    CentralWaits own_waits_{};  // where shared memory has no place left
+    Time retry_at_ = 0;         // after a transient error of apply
+    Time retry_wait_ = 0;
+    std::string told_transient_;
+    Time contact_stored_ = 0;
+};
+
+}  // namespace onerepl::receiver

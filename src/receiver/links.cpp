@@ -1,0 +1,93 @@
+// Finding the link that a body belongs to.
+#include "pg/pg.h"
+
+#include "receiver/links.h"
+
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+
+#include <algorithm>
+
+namespace onerepl::receiver {
+
+namespace {
+
+std::size_t max_frames() {
+    return static_cast<std::size_t>(settings::max_body_size) * 1024;
+}
+
+}  // namespace
+
+void Links::load() {
+    own_id_ = load_database_id();
+    std::vector<Link> links = load_links(Role::central);
+    std::erase_if(links_, [&](const auto& known) {
+        return std::none_of(links.begin(), links.end(),
+                            [&](const Link& link) { return link.id == known.first; });
+    });
+    for (Link& link : links) {
+        auto& known = links_[link.id];
+        if (known)
+            known->update(link);
+        else
+            known = std::make_unique<LinkReceiver>(std::move(link), own_id_);
+    }
+}
+
+std::variant<Links::Found, NoLink> Links::find(ByteView bytes) {
+    auto address = read_address(bytes);
+    if (const auto* error = std::get_if<BodyError>(&address)) return refuse(*error);
+    const auto& parsed = std::get<BodyAddress>(address);
+    if (parsed.direction != 0) return NoLink{400, "the body is not one of a remote"};
+    LinkReceiver* link = bound_to(parsed.parties.remote);
+    if (!link) return find_unbound(bytes, parsed);
+    auto decoded = decode_body(bytes, view(link->link().secret), max_frames());
+    if (const auto* error = std::get_if<BodyError>(&decoded)) return refuse(*error);
+    return Found{link, std::move(std::get<Body>(decoded))};
+}
+
+LinkReceiver* Links::bound_to(const Uuid& remote) {
+    for (auto& [id, link] : links_)
+        if (link->link().peer == remote) return link.get();
+    return nullptr;
+}
+
+/// The first link whose secret fits and that waits for its remote; or one that has another remote, which is
+/// then wrong_peer: whoever knows the secret, but has another identifier, is a database that was created anew
+/// or restored (P9).
+std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes, const BodyAddress& address) {
+    LinkReceiver* other = nullptr;
+    Body body;
+    for (auto& [id, link] : links_) {
+        auto decoded = decode_body(bytes, view(link->link().secret), max_frames());
+        if (std::holds_alternative<BodyError>(decoded)) {
+            if (std::get<BodyError>(decoded) == BodyError::signature) continue;
+            return refuse(std::get<BodyError>(decoded));
+        }
+        body = std::move(std::get<Body>(decoded));
+        if (!link->link().peer && adopt(*link, address.parties.remote))
+            return Found{link.get(), std::move(body)};
+        other = link.get();
+    }
+    if (!other) return NoLink{404, "the remote is not known here, or its secret is another one"};
+    return Found{other, std::move(body)};
+}
+
+bool Links::adopt(LinkReceiver& link, const Uuid& remote) {
+    pg::in_transaction([&] {
+        bind_peer(link.link().id, remote);
+        load();
+    });
+    return link.link().peer == remote;
+}
+
+NoLink Links::refuse(BodyError error) const {
+    const std::string reason = describe(error);
+    if (error == BodyError::signature) return {401, reason};
+    if (error == BodyError::version) return {505, reason};
+    if (error == BodyError::too_large) return {413, reason};
+    return {400, reason};
+}
+
+}  // namespace onerepl::receiver

@@ -1,0 +1,32 @@
+// Compression of frames in the central's tables.
+#include "receiver/packed_frames.h"
+
+#include "core/compression.h"
+
+namespace onerepl::receiver {
+
+namespace {
+constexpr std::size_t largest = std::size_t{1} << 30;  // what PostgreSQL can hold in one value
+}
+
+Bytes pack_frames(ByteView frames, int compression) {
+    const std::optional<Bytes> compressed = compress(frames, compression);
+    Bytes packed;
+    packed.reserve(1 + (compressed ? compressed->size() : frames.size()));
+    packed.push_back(compressed ? 1 : 0);
+    if (compressed)
+        packed.insert(packed.end(), compressed->begin(), compressed->end());
+    else
+        packed.insert(packed.end(), frames.begin(), frames.end());
+    return packed;
+}
+
+std::optional<Bytes> unpack_frames(ByteView packed) {
+    if (packed.empty()) return std::nullopt;
+    const ByteView content = packed.subspan(1);
+    if (packed[0] == 0) return Bytes(content.begin(), content.end());
+    DecompressError error{};
+    return decompress(content, largest, error);
+}
+
+}  // namespace onerepl::receiver

@@ -1,0 +1,128 @@
+// A receiver: one of the processes that answer at a central's HTTP port, and write what comes.
+#include "pg/pg.h"
+
+#include "http/server.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "receiver/links.h"
+#include "receiver/refusals.h"
+#include "worker/housekeeping.h"
+#include "worker/shared.h"
+#include "worker/worker.h"
+
+extern "C" {
+#include "postmaster/bgworker.h"
+#include "utils/guc.h"
+}
+
+#include <algorithm>
+
+extern "C" PGDLLEXPORT void onerepl_receiver_main(Datum);
+
+namespace onerepl::receiver {
+
+namespace {
+
+constexpr const char* path = "/onerepl/v1/messages";
+constexpr const char* content_type = "application/vnd.onerepl";
+constexpr Time longest_wait = 5 * second;
+
+class Receiver : public http::Handler {
+  public:
+    explicit Receiver(int index) : index_(index), waiter_(poller_.descriptor()) {}
+
+    [[noreturn]] void run() {
+        for (;;) {
+            const Time now = worker::now();
+            Time wait = longest_wait;
+            worker::attempt([&] { listen(); });
+            if (server_) worker::attempt([&] { server_->turn(now); });
+            if (now >= look_at_) worker::attempt([&] { wait = look(); });
+            worker::attempt([&] { refusals_.flush(now); });
+            if (index_ == 0) housekeeping_.turn(now);
+            waiter_.wait(std::min(wait, std::max<Time>(look_at_ - worker::now(), 0)));
+            look_at_ = waiter_.woken() ? 0 : look_at_;
+            poller_.poll();
+        }
+    }
+
+  private:
+    /// Opens the port, and again when the setting has changed.
+    void listen() {
+        http::ServerConfig config;
+        config.listen = settings::listen ? settings::listen : "";
+        if (config.listen.empty()) worker::finish();
+        config.routes = {{http::Method::post, path, content_type}};
+        config.limits.body = static_cast<std::size_t>(settings::max_body_size) * 1024;
+        config.total_body_bytes = std::max<std::size_t>(config.limits.body, 64 * 1024 * 1024);
+        config.max_connections = static_cast<std::size_t>(settings::max_connections);
+        if (server_ && config.listen == listening_) return server_->configure(std::move(config));
+        server_.reset();
+        listening_ = config.listen;
+        server_ = std::make_unique<http::Server>(poller_, std::move(config), *this, refusals_);
+    }
+
+    http::Response handle(http::Request request) override {
+        auto found = links_.find(request.body);
+        if (const auto* none = std::get_if<NoLink>(&found)) {
+            refusals_.refused(none->status, request.peer, none->reason);
+            return http::text_response(none->status, none->reason);
+        }
+        auto& [link, body] = std::get<Links::Found>(found);
+        request.body = {};
+        try {
+            http::Response response;
+            response.content_type = content_type;
+            response.body = link->receive(body);
+            return response;
+        } catch (const pg::Error& error) {
+            if (!pg::is_transient(error.sqlstate())) throw;
+            return http::text_response(503, "the central can not take it just now");
+        }
+    }
+
+    /// Looks at all links without a body, and gives how long that can wait.
+    Time look() {
+        pg::in_transaction([&] {
+            if (!worker::extension_exists()) worker::finish();
+            links_.load();
+        });
+        Time wait = longest_wait;
+        links_.each(
+            [&](LinkReceiver& link) { worker::attempt([&] { wait = std::min(wait, link.look()); }); });
+        wait = std::max(wait, 10 * millisecond);
+        look_at_ = worker::now() + wait;
+        return wait;
+    }
+
+    int index_;
+    http::Poller poller_;
+    worker::Waiter waiter_;
+    Refusals refusals_;
+    Links links_;
+    std::string listening_;
+    std::unique_ptr<http::Server> server_;
+    worker::CentralHousekeeping housekeeping_;
+    Time look_at_ = 0;
+};
+
+void run(Oid database, int index) {
+    worker::start(database);
+    if (!shared::register_worker(shared::WorkerKind::receiver, index)) worker::finish();
+    // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
+    pg::call([] { SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE); });
+    Receiver(index).run();
+}
+
+}  // namespace
+
+}  // namespace onerepl::receiver
+
+void onerepl_receiver_main(Datum database) {
+    onerepl::pg::entry([&] {
+        int index = 0;
+        memcpy(&index, MyBgworkerEntry->bgw_extra, sizeof index);
+        onerepl::receiver::run(DatumGetObjectId(database), index);
+    });
+}

@@ -1,0 +1,39 @@
+// Builds the frames of one body of A: loads records from the log and cuts what is too large into parts (P1).
+#pragma once
+
+#include "core/remote.h"
+#include "log/reader.h"
+
+namespace onerepl::sender {
+
+/// Frames of one body, and what they hold.
+struct Built {
+    Bytes frames;
+    Carried carried;
+    std::vector<Batch> batches;
+};
+
+/// One per link, because of what it keeps for the next body. All in a transaction with SPI connected.
+class BodyBuilder {
+  public:
+    /// `part_size`: bytes of one part of a record that is larger than that (RemoteConfig::batch_bytes).
+    Built build(const Parties& parties, const Outgoing& outgoing, std::uint64_t part_size);
+    /// Numbers up to `n` will not be asked for in parts again.
+    void forget_up_to(Number n);
+
+  private:
+    struct Body;
+    bool add(Body& body, const Missing& wanted);
+    bool add_entry(Body& body, const log::LogEntry& entry, const Missing& wanted);
+    bool add_parts(Body& body, Number n, bool last_of_transaction, ByteView record, const Missing& wanted);
+
+    log::Reader reader_;
+    /// The last record that travels in parts: it is not to be read from the log once for each part.
+    struct Large {
+        Number n = 0;
+        bool last_of_transaction = false;
+        Bytes record;
+    } large_;
+};
+
+}  // namespace onerepl::sender

@@ -1,0 +1,216 @@
+// One link of the remote: positions, bodies, answers.
+#include "pg/pg.h"
+
+#include "sender/link_sender.h"
+
+#include "core/crypto.h"
+#include "log/reader.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "worker/worker.h"
+
+namespace onerepl::sender {
+
+namespace {
+
+constexpr Time contact_interval = 1 * second;
+
+/// Ids of posts, never reused in this process.
+std::uint64_t next_id() {
+    static std::uint64_t id = 0;
+    return ++id;
+}
+
+RemotePosition load_position(const Link& link) {
+    RemotePosition position;
+    position.start = link.start.value_or(0);
+    position.start_identity = link.start_identity;
+    position.confirmed = position.sent = position.start;
+    position.stop = link.stop;
+    pg::query("SELECT sent, confirmed FROM onerepl.position WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+              {link.id}, [&](const pg::Row& row) {
+                  position.sent = std::max(position.start, row.number(0));
+                  position.confirmed = std::max(position.start, row.number(1));
+              });
+    return position;
+}
+
+const char* flow_name(FlowState flow) {
+    static const char* const names[] = {"running", "failed", "paused", "stopped"};
+    return names[static_cast<int>(flow)];
+}
+
+}  // namespace
+
+LinkSender::LinkSender(Link link, const Uuid& own_id, Number last, http::Client& client)
+    : link_(std::move(link)),
+      own_id_(own_id),
+      client_(client),
+      journal_(link_.id),
+      remote_(worker::now(), config(), load_position(link_), last, journal_, *this),
+      stop_stored_(link_.stop) {
+    position_seq_ =
+        pg::query_int8("SELECT seq FROM onerepl.position WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+                       {link_.id})
+            .value_or(0);
+    remote_.set_paused(link_.paused);
+    apply_blocks();
+    // S > M: a dump was restored without its log, or the log's tables were damaged.
+    if (remote_.position().confirmed > last) remote_.stop(Stop::remote_lost_history);
+}
+
+LinkSender::~LinkSender() {
+    for (const auto& [id, posted] : posted_) client_.cancel(id);
+}
+
+void LinkSender::update(const Link& link) {
+    link_ = link;
+    remote_.configure(config());
+    remote_.set_paused(link_.paused);
+    apply_blocks();
+}
+
+RemoteConfig LinkSender::config() const {
+    RemoteConfig config;
+    config.reply_timeout = link_.reply_timeout;
+    config.send_interval = link_.send_interval;
+    config.max_in_flight = static_cast<std::size_t>(settings::max_in_flight);
+    config.batch_bytes = static_cast<std::uint64_t>(settings::batch_bytes) * 1024;
+    return config;
+}
+
+void LinkSender::apply_blocks() {
+    const auto first = pg::query_int8("SELECT min(n) FROM onerepl.blocked WHERE link = $1 AND n > $2",
+                                      {link_.id, remote_.position().sent});
+    remote_.set_blocked(first ? std::optional<Number>(*first) : std::nullopt);
+}
+
+Parties LinkSender::parties() const {
+    return {own_id_, link_.peer.value_or(Uuid{})};
+}
+
+std::optional<Identity> LinkSender::identity(Number n) {
+    return log::identity_at(n);
+}
+
+Number LinkSender::transaction_end(Number n) {
+    const auto transaction = log::transaction_at(n);
+    return transaction ? transaction->numbers.last : n;
+}
+
+void LinkSender::form() {
+    while (auto outgoing = remote_.next(worker::now())) {
+        Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
+        Body body;
+        body.parties = parties();
+        body.nonce = random_array<Nonce>();
+        RemoteHeader header = remote_.header();
+        header.batches = std::move(built.batches);
+        body.header = std::move(header);
+        body.frames = std::move(built.frames);
+        const std::uint64_t id = next_id();
+        formed_.push_back({id, encode_body(body, view(link_.secret), {settings::compression})});
+        posted_[id] = {body.nonce};
+        remote_.departed(worker::now(), id, *outgoing, built.carried);
+    }
+}
+
+void LinkSender::post() {
+    for (Formed& formed : formed_) {
+        http::Post post;
+        post.id = formed.id;
+        post.url = link_.url + "/onerepl/v1/messages";
+        post.body = std::move(formed.bytes);
+        // A central that writes a large transaction answers late; Tr is for the messages in it, not for the
+        // connection.
+        post.answer_timeout = std::max<Time>(link_.reply_timeout, 600 * second);
+        client_.post(std::move(post));
+    }
+    formed_.clear();
+}
+
+void LinkSender::discard_formed() {
+    for (const Formed& formed : formed_) {
+        posted_.erase(formed.id);
+        remote_.unanswered(worker::now(), formed.id, "the body could not be formed");
+    }
+    formed_.clear();
+}
+
+void LinkSender::completed(const http::Completion& completion) {
+    const auto found = posted_.find(completion.id);
+    if (found == posted_.end()) return;
+    const Posted posted = found->second;
+    posted_.erase(found);
+    std::string reason = completion.error;
+    if (completion.answered) reason = take_answer(completion.id, posted, completion.answer);
+    if (!reason.empty()) remote_.unanswered(worker::now(), completion.id, reason);
+    note_contact(std::move(reason));
+    builder_.forget_up_to(remote_.position().sent);
+}
+
+std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer) {
+    auto decoded =
+        decode_body(answer, view(link_.secret), static_cast<std::size_t>(settings::max_body_size) * 1024);
+    if (const auto* error = std::get_if<BodyError>(&decoded))
+        return std::string("answer is unusable: ") + describe(*error);
+    const Body& body = std::get<Body>(decoded);
+    const auto* header = std::get_if<CentralHeader>(&body.header);
+    if (!header) return "answer is not one of a central";
+    if (body.reply_to != posted.nonce) return "answer belongs to another request";
+    if (body.parties.remote != own_id_ || (link_.peer && body.parties.central != *link_.peer)) {
+        remote_.stop(Stop::wrong_peer);
+        return "another database answers at this address";
+    }
+    if (!link_.peer) {
+        link_.peer = body.parties.central;
+        bind_peer(link_.id, *link_.peer);
+    }
+    std::vector<Message> messages;
+    for (FrameReader reader(parties(), body.frames); !reader.at_end();) {
+        FrameResult frame = reader.next();
+        if (auto* message = std::get_if<Message>(&frame.value))
+            messages.push_back(std::move(*message));
+        else
+            journal_.write({Level::warning,
+                            "P1",
+                            std::string("a message of the central is damaged: ") +
+                                describe(std::get<FrameError>(frame.value)),
+                            "",
+                            {}});
+    }
+    contact_.peer_number = header->written;
+    contact_.peer_state = flow_name(header->flow);
+    remote_.answered(worker::now(), id, *header, messages);
+    return {};
+}
+
+void LinkSender::note_contact(std::string error) {
+    contact_changed_ = contact_changed_ || error != contact_.error || error.empty();
+    if (error != contact_.error) contact_stored_ = 0;
+    contact_.error = std::move(error);
+}
+
+void LinkSender::store() {
+    if (remote_.position_changed()) {
+        const RemotePosition& position = remote_.position();
+        pg::execute("INSERT INTO onerepl.position (link, seq, sent, confirmed) VALUES ($1, $2, $3, $4)",
+                    {link_.id, ++position_seq_, position.sent, position.confirmed});
+        if (position.stop != stop_stored_) store_stop(link_.id, position.stop);
+        stop_stored_ = position.stop;
+    }
+    if (contact_changed_ && worker::now() - contact_stored_ >= contact_interval) {
+        store_contact(link_.id, contact_);
+        contact_changed_ = false;
+        contact_stored_ = worker::now();
+    }
+    journal_.flush();
+}
+
+Time LinkSender::time_to_wait() {
+    const Time now = worker::now();
+    const Time wait = std::max<Time>(0, remote_.wake_at(now) - now);
+    return contact_changed_ ? std::min(wait, contact_interval) : wait;
+}
+
+}  // namespace onerepl::sender

@@ -1,0 +1,81 @@
+// The sender's side of one link: the core's Remote with its tables, its bodies and its HTTP posts.
+#pragma once
+
+#include "core/remote.h"
+#include "http/client.h"
+#include "pg/journal.h"
+#include "sender/body_builder.h"
+#include "worker/link.h"
+
+#include <map>
+#include <memory>
+
+namespace onerepl::sender {
+
+class LinkSender : private NumberedHistory {
+  public:
+    /// Loads the link's position. In a transaction. `last`: M_a.
+    LinkSender(Link link, const Uuid& own_id, Number last, http::Client& client);
+    ~LinkSender() override;
+
+    int id() const { return link_.id; }
+    const Link& link() const { return link_; }
+    /// The administrator may have changed it. In a transaction.
+    void update(const Link& link);
+
+    /// A post has ended. In a transaction.
+    void completed(const http::Completion& completion);
+    /// A numbering step has ended with M_a = last (P2).
+    void numbered(Number last) { remote_.numbered(last); }
+    bool wants_numbering() const { return remote_.wants_numbering(); }
+
+    /// Forms what may be sent now. In a transaction; nothing leaves before `post`.
+    void form();
+    /// Hands what was formed to the transport. Outside of a transaction.
+    void post();
+    /// The transaction of `form` was rolled back.
+    void discard_formed();
+
+    /// Writes position, stop, contact and journal as far as they have changed. In a transaction.
+    void store();
+    /// Microseconds until `form` may have something if nothing happens; 0: now.
+    Time time_to_wait();
+    Stop stopped() const { return remote_.stopped(); }
+    /// Id of a post of this link.
+    bool owns(std::uint64_t post) const { return posted_.contains(post); }
+
+  private:
+    struct Posted {
+        Nonce nonce{};
+    };
+    struct Formed {
+        std::uint64_t id = 0;
+        Bytes bytes;
+    };
+
+    std::optional<Identity> identity(Number n) override;
+    Number transaction_end(Number n) override;
+
+    Parties parties() const;
+    RemoteConfig config() const;
+    void apply_blocks();
+    /// The reason why the answer is not an authentic one to this post; empty if it was taken.
+    std::string take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer);
+    void note_contact(std::string error);
+
+    Link link_;
+    Uuid own_id_;
+    http::Client& client_;
+    pg::JournalBuffer journal_;
+    Remote remote_;
+    BodyBuilder builder_;
+    std::map<std::uint64_t, Posted> posted_;
+    std::vector<Formed> formed_;
+    std::int64_t position_seq_ = 0;
+    Contact contact_;
+    bool contact_changed_ = false;
+    Time contact_stored_ = 0;
+    Stop stop_stored_ = Stop::none;
+};
+
+}  // namespace onerepl::sender

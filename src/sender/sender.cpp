@@ -1,0 +1,161 @@
+// The sender: one process for each database that is a remote. It numbers what was committed, sends it on
+// every link, and keeps the log in order. A broken link never stops another one: each link's work is a turn
+// of its own.
+#include "pg/pg.h"
+
+#include "http/client.h"
+#include "log/numbering.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "sender/link_sender.h"
+#include "worker/housekeeping.h"
+#include "worker/shared.h"
+#include "worker/worker.h"
+
+#include <algorithm>
+
+extern "C" PGDLLEXPORT void onerepl_sender_main(Datum);
+
+namespace onerepl::sender {
+
+namespace {
+
+constexpr Time longest_wait = 5 * second;  // for housekeeping
+constexpr Time after_error = 1 * second;
+
+class Sender {
+  public:
+    Sender() : client_(poller_), waiter_(poller_.descriptor()) {}
+
+    [[noreturn]] void run() {
+        for (;;) {
+            const bool fine = worker::attempt([this] { turn(); });
+            housekeeping_.turn(worker::now());
+            waiter_.wait(fine ? time_to_wait() : after_error);
+            poller_.poll();
+        }
+    }
+
+  private:
+    using Links = std::map<int, std::unique_ptr<LinkSender>>;
+
+    void turn() {
+        const std::vector<http::Completion> completions = client_.turn(worker::now());
+        if (!completions.empty()) each_link([&](LinkSender& link) { take(link, completions); });
+        const Number last = log::number_changes();
+        load(last);
+        each_link([&](LinkSender& link) {
+            link.numbered(last);
+            send(link);
+        });
+    }
+
+    /// What fails for one link is that link's affair.
+    void each_link(const std::function<void(LinkSender&)>& work) {
+        for (auto& [id, link] : links_) worker::attempt([&] { work(*link); });
+    }
+
+    static void take(LinkSender& link, const std::vector<http::Completion>& completions) {
+        if (std::none_of(completions.begin(), completions.end(),
+                         [&](const auto& each) { return link.owns(each.id); }))
+            return;
+        pg::in_transaction([&] {
+            commit_without_wait();
+            for (const http::Completion& completion : completions) link.completed(completion);
+            link.store();
+        });
+    }
+
+    static void send(LinkSender& link) {
+        try {
+            pg::in_transaction([&] {
+                commit_without_wait();
+                link.form();
+                link.store();
+            });
+        } catch (...) {
+            link.discard_formed();
+            throw;
+        }
+        link.post();
+    }
+
+    /// A position that is lost in a crash is sent again, and B drops what it has: no need to wait for the
+    /// disk.
+    static void commit_without_wait() {
+        pg::execute("SELECT pg_catalog.set_config('synchronous_commit', 'off', true)");
+    }
+
+    void load(Number last) {
+        pg::in_transaction([&] {
+            if (!worker::extension_exists()) worker::finish();
+            if (is_zero(own_id_)) own_id_ = load_database_id();
+            std::vector<Link> links = load_links(Role::remote);
+            std::erase_if(links_, [&](const auto& known) {
+                return std::none_of(links.begin(), links.end(),
+                                    [&](const Link& link) { return link.id == known.first; });
+            });
+            for (Link& link : links) update(std::move(link), last);
+        });
+    }
+
+    void update(Link link, Number last) {
+        auto& known = links_[link.id];
+        // A link that was started anew has another N0, or is no longer stopped: everything kept about it is
+        // void.
+        const bool anew = known && (known->link().start != link.start ||
+                                    known->link().start_identity != link.start_identity ||
+                                    (known->stopped() != Stop::none && link.stop == Stop::none));
+        if (known && !anew) return known->update(link);
+        known = std::make_unique<LinkSender>(std::move(link), own_id_, last, client_);
+    }
+
+    Time time_to_wait() {
+        Time wait = longest_wait;
+        for (auto& [id, link] : links_) wait = std::min(wait, link->time_to_wait());
+        return wait;
+    }
+
+    http::Poller poller_;
+    http::Client client_;
+    worker::Waiter waiter_;
+    worker::RemoteHousekeeping housekeeping_;
+    Links links_;
+    Uuid own_id_{};
+};
+
+/// True if this database is a remote. Tells the launcher what this database needs.
+bool find_demand() {
+    bool sender = false;
+    int receivers = 0;
+    pg::in_transaction([&] {
+        if (!worker::extension_exists()) return;
+        sender = pg::query_int8(
+                     "SELECT 1 WHERE EXISTS (SELECT FROM onerepl.link WHERE role = 'remote')"
+                     " OR EXISTS (SELECT FROM onerepl.tracked)")
+                     .has_value();
+        if (settings::listen && *settings::listen) receivers = settings::receivers;
+        pg::query("SELECT active, capture_stopped FROM onerepl.log_state", {}, [](const pg::Row& row) {
+            shared::set_active_log_table(row.int4(0));
+            shared::set_capture_stopped(row.boolean(1));
+        });
+    });
+    shared::set_demand(sender, receivers);
+    return sender;
+}
+
+void run(Oid database) {
+    worker::start(database);
+    if (!shared::register_worker(shared::WorkerKind::sender, 0)) worker::finish();
+    if (!find_demand()) worker::finish();
+    Sender().run();
+}
+
+}  // namespace
+
+}  // namespace onerepl::sender
+
+void onerepl_sender_main(Datum database) {
+    onerepl::pg::entry([&] { onerepl::sender::run(DatumGetObjectId(database)); });
+}

@@ -1,0 +1,94 @@
+// Periodic work of the workers.
+#include "pg/pg.h"
+
+#include "worker/housekeeping.h"
+
+#include "log/purge.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "worker/shared.h"
+#include "worker/worker.h"
+
+namespace onerepl::worker {
+
+namespace {
+
+void self_check() {
+    pg::in_transaction([] { pg::execute("SELECT onerepl.self_check()"); });
+}
+
+/// Rows older than the retention; in portions, so that no transaction gets long.
+void purge_journal() {
+    pg::in_transaction([] {
+        pg::execute(
+            "DELETE FROM onerepl.journal_entry WHERE at < clock_timestamp() - make_interval(secs => $1)"
+            " AND id IN (SELECT id FROM onerepl.journal_entry ORDER BY id LIMIT 10000)",
+            {static_cast<double>(settings::journal_retention)});
+    });
+}
+
+void purge_received() {
+    pg::in_transaction([] {
+        pg::execute("DELETE FROM onerepl.received WHERE at < clock_timestamp() - make_interval(secs => $1)",
+                    {static_cast<double>(settings::log_retention)});
+        pg::execute(
+            "DELETE FROM onerepl.applied AS a WHERE at < clock_timestamp() - make_interval(secs => $1)"
+            " AND seq < (SELECT max(seq) FROM onerepl.applied AS b WHERE b.link = a.link)",
+            {static_cast<double>(settings::log_retention)});
+    });
+}
+
+}  // namespace
+
+bool Periodic::due(Time now) {
+    if (ran_ && now - last_ < interval_) return false;
+    ran_ = true;
+    last_ = now;
+    return true;
+}
+
+void RemoteHousekeeping::turn(Time now) {
+    if (purge_.due(now)) attempt([] { log::purge_step(settings::log_retention); });
+    if (log_size_.due(now)) attempt([this] { pg::in_transaction([this] { check_log_size(); }); });
+    if (self_check_.due(now)) attempt(self_check);
+    if (journal_.due(now)) attempt(purge_journal);
+}
+
+void RemoteHousekeeping::check_log_size() {
+    const std::int64_t megabytes = log::log_size() / (1024 * 1024);
+    const bool critical = settings::log_critical_size > 0 && megabytes >= settings::log_critical_size;
+    const bool warning = settings::log_warning_size > 0 && megabytes >= settings::log_warning_size;
+    const int level = critical ? 2 : warning ? 1 : 0;
+    pg::JournalBuffer journal;
+    if (level > log_level_)
+        journal.write({static_cast<Level>(level),
+                       "P7",
+                       "the log has grown to " + std::to_string(megabytes) + " MB",
+                       "See onerepl_status() which link does not confirm; repair it, or remove the link.",
+                       {}});
+    if (level < log_level_)
+        journal.write(
+            {Level::information, "P7", "the log has shrunk to " + std::to_string(megabytes) + " MB", "", {}});
+    log_level_ = level;
+    if (critical && settings::log_limit_policy == 1 && !shared::capture_stopped()) {
+        pg::execute("UPDATE onerepl.log_state SET capture_stopped = true");
+        shared::set_capture_stopped(true);
+        journal.write(
+            {Level::critical,
+             "P7",
+             "capture is stopped: the log has reached onerepl.log_critical_size",
+             "Changes are no longer logged. When the links work again, start them anew with a refresh.",
+             {}});
+    }
+    journal.flush();
+}
+
+void CentralHousekeeping::turn(Time now) {
+    if (self_check_.due(now)) attempt(self_check);
+    if (!purge_.due(now)) return;
+    attempt(purge_journal);
+    attempt(purge_received);
+}
+
+}  // namespace onerepl::worker
