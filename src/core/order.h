@@ -1,41 +1,48 @@
 // P4: the order in which the records of one transaction took effect, when statements were nested and log
-// order is not it. Plain C++: records are abstract, so that it is tested without a server. See order.cpp for
-// how.
+// order is not it. Plain C++: records are abstract, so that it is tested without a server. order.cpp says how
+// and why.
 #pragma once
 
 #include "core/types.h"
 
 namespace onerepl {
 
-/// A row's physical place (block << 16 | offset); 0: none. One place is used once in a transaction per
-/// relation unless the relation was truncated between.
-using TupleVersion = std::uint64_t;
-
-/// One record as ordering sees it, in log order. 32 bytes.
+/// One record as ordering sees it, in log order. 20 bytes, because a transaction may have millions.
 struct OrderRecord {
-    std::uint32_t relation = 0;    // any number that names the table
-    std::uint32_t command = 0;     // command id of the statement that made the change
-    TupleVersion old_version = 0;  // update, delete: what the change consumed
-    TupleVersion new_version = 0;  // insert, update: what it made
-    bool barrier = false;          // nothing passes it: TRUNCATE, a new table description
+    /// Any number that names the table.
+    std::uint32_t relation : 31 = 0;
+    /// Nothing of the same table passes it (TRUNCATE, a new description, a new file), and row versions on
+    /// both sides have nothing to do with each other.
+    std::uint32_t barrier : 1 = 0;
+    /// Command id of the statement that made the change: the same for all its rows, larger for later and
+    /// nested ones.
+    std::uint32_t command = 0;
+    /// Row versions (ctid) that the change consumed (update, delete) and made (insert, update). Offset 0:
+    /// none.
+    std::uint32_t old_block = 0;
+    std::uint32_t new_block = 0;
+    std::uint16_t old_offset = 0;
+    std::uint16_t new_offset = 0;
 };
+static_assert(sizeof(OrderRecord) == 20);
 
-/// A unique value that a record gives up or takes: an update that changes the key does both.
+/// A unique value that a record gives up or takes: an update that changes one does both.
 struct UniqueValue {
+    /// Of table, unique constraint and value. Equal hashes of different values cost order, not truth.
+    std::uint64_t hash = 0;
     std::uint32_t record = 0;  // index in log order
     bool taken = false;        // false: given up
-    std::uint64_t hash =
-        0;  // of relation, unique constraint and value; a clash of hashes costs order, not truth
 };
 
-struct OrderResult {
+struct RecordOrder {
     /// Indexes in log order, in the order in which the records are to be sent.
     std::vector<std::uint32_t> order;
-    /// A clash of unique values remains that no order of these records avoids (see order.cpp).
+    /// What is known of unique values could not all be kept: a constraint that is checked late, or hashes
+    /// that clash.
     bool clash = false;
 };
 
-/// `values` ordered by record. Throws std::bad_alloc only.
-OrderResult order_records(std::span<const OrderRecord> records, std::span<const UniqueValue> values);
+/// The order of `records` (fewer than 2^32 - 1). Needs about 20 bytes a record more, and 30 a unique value.
+RecordOrder order_records(std::span<const OrderRecord> records, std::vector<UniqueValue> values);
 
 }  // namespace onerepl

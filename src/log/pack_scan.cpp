@@ -1,0 +1,99 @@
+// Index scans over the log tables, without the planner: there may be one for each small transaction.
+#include "log/pack_scan.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "catalog/namespace.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/xid8.h"
+}
+
+#include "pg/guard.h"
+
+namespace onerepl::log {
+
+namespace {
+
+// Columns of onerepl.change_N.
+enum Attribute : AttrNumber { att_xid = 1, att_seq, att_last, att_flags, att_place, att_count, att_data };
+
+Oid relation_called(const char* pattern, std::uint32_t table) {
+    return pg::call([&] {
+        char name[NAMEDATALEN];
+        snprintf(name, sizeof name, pattern, table);
+        const Oid relation = get_relname_relid(name, get_namespace_oid("onerepl", false));
+        if (!OidIsValid(relation))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                            errmsg("relation \"onerepl.%s\" does not exist", name)));
+        return relation;
+    });
+}
+
+}  // namespace
+
+const LogTables::Opened& LogTables::open(std::uint32_t table) {
+    Opened& opened = opened_.at(table);
+    if (opened.table != nullptr) return opened;
+    const Oid table_id = relation_called("change_%u", table);
+    const Oid index_id = relation_called("change_%u_pkey", table);
+    pg::call([&] {
+        opened.table = table_open(table_id, AccessShareLock);
+        opened.index = index_open(index_id, AccessShareLock);
+    });
+    return opened;
+}
+
+void LogTables::close() {
+    for (Opened& opened : opened_) {
+        if (opened.table == nullptr) continue;
+        pg::call([&] {
+            index_close(opened.index, AccessShareLock);
+            table_close(opened.table, AccessShareLock);
+        });
+        opened = {};
+    }
+}
+
+PackScan::PackScan(LogTables& tables, std::uint32_t table, std::uint64_t xid, std::int32_t from_seq) {
+    const LogTables::Opened& opened = tables.open(table);
+    table_ = opened.table;
+    scan_ = pg::call([&] {
+        ScanKeyData keys[2];
+        ScanKeyInit(&keys[0], att_xid, BTEqualStrategyNumber, F_XID8EQ,
+                    FullTransactionIdGetDatum(FullTransactionIdFromU64(xid)));
+        ScanKeyInit(&keys[1], att_seq, BTGreaterEqualStrategyNumber, F_INT4GE, Int32GetDatum(from_seq));
+        return systable_beginscan_ordered(opened.table, opened.index, GetActiveSnapshot(), 2, keys);
+    });
+}
+
+bool PackScan::next() {
+    return pg::call([&] {
+        CHECK_FOR_INTERRUPTS();
+        HeapTuple tuple = systable_getnext_ordered(scan_, ForwardScanDirection);
+        if (!HeapTupleIsValid(tuple)) return false;
+        const TupleDesc description = RelationGetDescr(table_);
+        bool null;
+        seq_ = DatumGetInt32(heap_getattr(tuple, att_seq, description, &null));
+        last_ = DatumGetBool(heap_getattr(tuple, att_last, description, &null));
+        count_ = DatumGetUInt64(heap_getattr(tuple, att_count, description, &null));
+        data_ = heap_getattr(tuple, att_data, description, &null);
+        return true;
+    });
+}
+
+ByteView PackScan::data() const {
+    auto* stored = reinterpret_cast<varlena*>(DatumGetPointer(data_));
+    if (VARATT_IS_EXTENDED(stored)) stored = pg::call([&] { return pg_detoast_datum_packed(stored); });
+    return {reinterpret_cast<const std::uint8_t*>(VARDATA_ANY(stored)), VARSIZE_ANY_EXHDR(stored)};
+}
+
+void PackScan::close() {
+    pg::call([&] { systable_endscan_ordered(scan_); });
+}
+
+}  // namespace onerepl::log
