@@ -34,7 +34,7 @@ struct RemoteHeader {
     Stop stop = Stop::none;
     /// The batches of all transfers in this body, in order: B writes nothing before the identity before its
     /// first number was found equal to its own (P9).
-    std::vector<Batch> batches;
+    std::vector<Batch> batches{};
 
     bool operator==(const RemoteHeader&) const = default;
 };
@@ -57,11 +57,11 @@ struct CentralHeader {
 };
 
 struct Body {
-    Parties parties;
+    Parties parties{};
     Nonce nonce{};
     Nonce reply_to{};  // of the body answered; zero in a body of A
-    std::variant<RemoteHeader, CentralHeader> header;
-    Bytes frames;
+    std::variant<RemoteHeader, CentralHeader> header{};
+    Bytes frames{};
 };
 
 constexpr std::uint8_t protocol_version = 1;
@@ -88,7 +88,7 @@ const char* describe(BodyError error);
 /// What can be read of a body before its signature was checked: enough to find the link's secret, no more.
 struct BodyAddress {
     std::uint8_t direction = 0;  // 0: A to B, 1: B to A
-    Parties parties;
+    Parties parties{};
 };
 std::variant<BodyAddress, BodyError> read_address(ByteView bytes);
 

@@ -30,12 +30,12 @@ struct ObjectTransfer {
     std::uint32_t part = 0;
     std::uint32_t parts = 1;
     /// The record (core/record.h), or the part of it.
-    ByteView record;
+    ByteView record{};
 };
 
 /// Which of these numbers have you written?
 struct ConfirmationRequest {
-    std::vector<Range> numbers;
+    std::vector<Range> numbers{};
 };
 
 /// A's state, when there is nothing to send (P2). S_a, M_a, sent, blocked-at and paused are in the body's
@@ -46,12 +46,12 @@ struct RemoteState {
 };
 
 struct TransferConfirmation {
-    std::vector<Range> numbers;
+    std::vector<Range> numbers{};
 };
 
 /// One range of numbers to send again; if it is a single number, some parts of it.
 struct Missing {
-    Range numbers;
+    Range numbers{};
     /// Parts of numbers.first to send, from 0. The defaults mean the whole record; a range of several numbers
     /// has them.
     std::uint32_t first_part = 0;
@@ -61,7 +61,7 @@ struct Missing {
 };
 
 struct TransferRequest {
-    std::vector<Missing> numbers;
+    std::vector<Missing> numbers{};
 };
 
 struct StateRequest {
@@ -70,13 +70,13 @@ struct StateRequest {
 };
 
 struct DescriptionRequest {
-    std::vector<std::uint64_t> ids;
+    std::vector<std::uint64_t> ids{};
 };
 
 /// A table description outside the sequence, as the answer to a description request. core/record.h has the
 /// content.
 struct Description {
-    ByteView description;
+    ByteView description{};
 };
 
 using Message = std::variant<ObjectTransfer, ConfirmationRequest, RemoteState, TransferConfirmation,
@@ -107,8 +107,8 @@ const char* describe(FrameError error);
 /// length is plausible; otherwise the reader looks for the next magic (P1).
 struct FrameResult {
     std::variant<Message, FrameError> value;
-    Number n = 0;    // as far as it could be read, for the journal
-    ByteView bytes;  // the frame as it travelled, or what was skipped as damaged
+    Number n = 0;      // as far as it could be read, for the journal
+    ByteView bytes{};  // the frame as it travelled, or what was skipped as damaged
 };
 
 class FrameReader {

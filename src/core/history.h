@@ -10,7 +10,7 @@ namespace onerepl {
 /// One batch of numbers as the chain of identities needs it. Written to disk on A before its first message
 /// leaves.
 struct Batch {
-    Range numbers;
+    Range numbers{};
     /// The identity of the history before the batch, at numbers.first - 1.
     Identity before{};
     /// 128 random bits, drawn when the batch was numbered.

@@ -21,7 +21,7 @@ enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', b
 
 struct Value {
     ValueKind kind = ValueKind::null;
-    ByteView bytes;  // text: in A's server encoding, no terminator; binary: the type's send format
+    ByteView bytes{};  // text: in A's server encoding, no terminator; binary: the type's send format
 };
 
 struct Record {
@@ -30,11 +30,11 @@ struct Record {
     /// The object's key (description's key columns, in their order) before the change; or, if the description
     /// has no key, the whole old row (all columns, in order). update: only when the key changed, or without
     /// key; remove: always.
-    std::optional<std::vector<Value>> old_key;
+    std::optional<std::vector<Value>> old_key{};
     /// insert, update: the row's columns in the description's order.
-    std::vector<Value> row;
+    std::vector<Value> row{};
     /// describe: the encoded TableDescription.
-    ByteView table;
+    ByteView table{};
     /// truncate: flags of the statement.
     bool truncate_cascade = false;
     bool truncate_restart_identity = false;
@@ -50,9 +50,10 @@ std::optional<Record> decode_record(ByteView in);
 bool decode_record(ByteView in, Record& record);
 
 struct ColumnDescription {
-    std::string name;
-    std::string type_schema;
-    std::string type_name;  // as in pg_type.typname, of the base type for a domain whose values travel binary
+    std::string name{};
+    std::string type_schema{};
+    std::string
+        type_name{};  // as in pg_type.typname, of the base type for a domain whose values travel binary
     std::int32_t typmod = -1;
     /// Position in the key from 1; 0: not part of it.
     std::uint16_t key_position = 0;
@@ -65,10 +66,10 @@ struct ColumnDescription {
 /// A table as its records are to be read. The id is A's, never reused.
 struct TableDescription {
     std::uint64_t id = 0;
-    std::string schema;
-    std::string name;
-    std::string encoding;  // of A's database, as "UTF8"
-    std::vector<ColumnDescription> columns;
+    std::string schema{};
+    std::string name{};
+    std::string encoding{};  // of A's database, as "UTF8"
+    std::vector<ColumnDescription> columns{};
 
     /// Indexes into `columns`, in key order; empty: no key, old rows travel whole.
     std::vector<std::size_t> key() const;
