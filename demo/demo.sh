@@ -66,7 +66,7 @@ end() {
 	wait "$1" 2>/dev/null || true
 }
 
-proxy='' load= watcher=''
+proxy='' load='' watcher=''
 # shellcheck disable=SC2317  # called by the trap
 stop_all() {
 	local process

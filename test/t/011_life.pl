@@ -1,0 +1,117 @@
+# The extension's life: DROP DATABASE, DROP EXTENSION, CREATE EXTENSION again, dump and restore, shutdown, reload.
+use strict;
+use warnings;
+use OneReplTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $schema = 'CREATE TABLE t (id int PRIMARY KEY, v text)';
+my $pair = OneReplTest->new(track => ['t'], schema => $schema, conf => "onerepl.databases = 'postgres, other, restored'");
+$pair->a("INSERT INTO t SELECT n, 'base' FROM generate_series(1, 100) AS n");
+$pair->wait_identical('t');
+
+sub timed_ok
+{
+	my ($limit, $name, $code) = @_;
+	my $begin = time;
+	my $good = $code->();
+	my $took = time - $begin;
+	ok($good && $took < $limit, sprintf '%s took %.1f s', $name, $took);
+	return;
+}
+
+sub has_worker { my ($node, $kind) = @_; return scalar OneReplTest::workers($node, $kind); }
+
+# --- workers are there, one of each
+is(has_worker($pair->node_a, 'launcher'), 1, 'A has a launcher');
+is(has_worker($pair->node_a, 'sender'), 1, 'A has a sender');
+is(has_worker($pair->node_b, 'receiver'), 1, 'B has a receiver');
+
+# --- a reload: more receivers, another port
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+$pair->b("ALTER SYSTEM SET onerepl.receivers = 3");
+$pair->b("SELECT pg_reload_conf()");
+OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl receiver'", 'more receivers after a reload', wanted => '3', deadline => 15);
+$pair->a("INSERT INTO t SELECT n, 'three receivers' FROM generate_series(101, 200) AS n");
+$pair->wait_identical('t');
+$pair->b("ALTER SYSTEM SET onerepl.listen = '127.0.0.1:$port'");
+$pair->b('SELECT pg_reload_conf()');
+$pair->{listen} = $port;
+$pair->a(sprintf "UPDATE onerepl.link SET url = '%s'", $pair->url);
+$pair->a("INSERT INTO t VALUES (300, 'another port')");
+$pair->wait_identical('t', { name => 'another port after a reload' });
+$pair->b("ALTER SYSTEM SET onerepl.receivers = 1");
+$pair->b('SELECT pg_reload_conf()');
+
+# --- shutdown is not held up, whatever the workers wait for
+timed_ok(8, 'a fast shutdown of B', sub { $pair->node_b->stop('fast') });
+sleep 1;
+timed_ok(8, 'a fast shutdown of A while B is away', sub { $pair->node_a->stop('fast') });
+$_->start for $pair->nodes;
+$pair->a("INSERT INTO t VALUES (301, 'after both were away')");
+$pair->wait_identical('t');
+
+# --- a database beside it, dropped while its workers run
+$pair->a('CREATE DATABASE other');
+my ($status) = $pair->node_a->psql('other', "$schema; CREATE EXTENSION onerepl; SELECT onerepl_add_central('nowhere', 'http://127.0.0.1:1', 'a secret that is long enough'); SELECT onerepl_add_table('t')", on_error_die => 1);
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'other'", 'the other database gets its sender', wanted => '1', deadline => 20);
+timed_ok(10, 'DROP DATABASE with a sender in it', sub { my ($s) = $pair->node_a->psql('postgres', 'DROP DATABASE other'); $s == 0 });
+$pair->a("INSERT INTO t VALUES (302, 'beside DROP DATABASE')");
+$pair->wait_identical('t', { name => 'the first database goes on' });
+timed_ok(10, 'CREATE DATABASE with this one as its template', sub {
+	my ($s) = $pair->node_b->psql('template1', 'CREATE DATABASE copy_of_b TEMPLATE postgres');
+	$s == 0; });
+$pair->b('DROP DATABASE IF EXISTS copy_of_b');
+
+# --- dump and restore: the configuration is kept, the log is not
+my $dump = PostgreSQL::Test::Utils::tempdir() . '/a.sql';
+$pair->node_a->command_ok([ 'pg_dump', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'postgres' ], 'pg_dump');
+$pair->a('CREATE DATABASE restored');
+$pair->node_a->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'restored' ], 'restore');
+is($pair->node_a->safe_psql('restored', 'SELECT name, url FROM onerepl.link'), 'hq|' . $pair->url, 'the link is kept');
+is($pair->node_a->safe_psql('restored', 'SELECT relation FROM onerepl.tracked'), 't', 'the tracked table is kept');
+is($pair->node_a->safe_psql('restored', 'SELECT count(*) FROM t'), $pair->a('SELECT count(*) FROM t'), 'so are the rows');
+isnt($pair->node_a->safe_psql('restored', 'SELECT id FROM onerepl.database'), $pair->a('SELECT id FROM onerepl.database'), 'the restored one is another database');
+is($pair->node_a->safe_psql('restored', 'SELECT coalesce(max(last), 0) < 50 FROM onerepl.batch'), 't', 'the log is not');
+sleep 2;
+is($pair->b("SELECT state ~ '^stopped' FROM onerepl_status()"), 'f', 'the restored copy does not disturb the link of the original');
+timed_ok(10, 'DROP DATABASE of the restored one', sub { my ($s) = $pair->node_a->psql('postgres', 'DROP DATABASE restored WITH (FORCE)'); $s == 0 });
+$pair->a("INSERT INTO t VALUES (303, 'after the restored copy')");
+$pair->wait_identical('t', { name => 'the original goes on' });
+
+# --- DROP EXTENSION while the workers run, and CREATE EXTENSION again
+timed_ok(10, 'DROP EXTENSION on A', sub { my ($s) = $pair->node_a->psql('postgres', 'DROP EXTENSION onerepl'); $s == 0 });
+is($pair->a("SELECT count(*) FROM pg_trigger WHERE tgname LIKE '!onerepl%'"), '0', 'its triggers go with it');
+$pair->a("INSERT INTO t VALUES (400, 'not tracked')");
+timed_ok(10, 'DROP EXTENSION on B', sub { my ($s) = $pair->node_b->psql('postgres', 'DROP EXTENSION onerepl'); $s == 0 });
+is($pair->b("SELECT count(*) FROM pg_trigger WHERE tgname LIKE '!onerepl%'"), '0', 'the guards too');
+is($pair->b("INSERT INTO t VALUES (400, 'not tracked') RETURNING id"), '400', 'B can be written again');
+$_->safe_psql('postgres', 'CREATE EXTENSION onerepl') for $pair->nodes;
+$pair->link;
+$pair->track('t');
+$pair->a("INSERT INTO t VALUES (401, 'tracked again')");
+$pair->wait_identical('t', { name => 'the extension made again', deadline => 30 });
+
+# --- an extension without its library preloaded does no harm
+my $plain = OneReplTest::start_node('plain', 0);
+$plain->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$plain->restart;
+$plain->safe_psql('postgres', "$schema; CREATE EXTENSION onerepl");
+my ($code) = OneReplTest::fails($plain, "SELECT onerepl_add_central('hq', 'http://127.0.0.1:1', 'a secret that is long enough'); SELECT onerepl_add_table('t'); INSERT INTO t VALUES (1)");
+note "without preload: $code";
+is($plain->safe_psql('postgres', 'SELECT 1'), '1', 'the server is alive');
+$plain->stop;
+
+# --- immediate shutdown, single user mode, and every log is free of crashes
+$pair->node_a->stop('immediate');
+$pair->node_a->start;
+$pair->a("INSERT INTO t VALUES (402, 'after an immediate shutdown')");
+$pair->wait_identical('t', { name => 'after an immediate shutdown' });
+for my $node ($pair->nodes)
+{
+	unlike(slurp_file($node->logfile), qr/was terminated by signal|PANIC|TRAP:|cache reference leak|resource was not closed|snapshot reference leak/, 'nothing crashed or leaked on ' . $node->name);
+}
+
+$pair->finish;
+done_testing();

@@ -1,0 +1,56 @@
+# The log: purged without bloat and without waiting for anybody, measured against its limits, with the policy that was chosen.
+use strict;
+use warnings;
+use OneReplTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $pair = OneReplTest->new(
+	track  => ['t'],
+	conf_a => "onerepl.log_retention = '0'\nonerepl.log_warning_size = '4MB'\nonerepl.log_critical_size = '12MB'",
+	schema => 'CREATE TABLE t (id serial PRIMARY KEY, v text)');
+
+sub grow { my $count = shift; return $pair->a("INSERT INTO t (v) SELECT repeat(md5(n::text), 20) FROM generate_series(1, $count) AS n"); }
+sub log_size { return $pair->a('SELECT log_size FROM onerepl_status()'); }
+
+# --- confirmed records are purged, beside an open transaction
+my $reader = $pair->node_a->background_psql('postgres');
+$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
+for (1 .. 6)
+{
+	grow(2000);
+	sleep 0.5;
+}
+$pair->wait_identical('t');
+$pair->wait_settled('before the purge');
+OneReplTest::poll_ok($pair->node_a, 'SELECT log_size < 3000000 FROM onerepl_status()', 'confirmed records are purged while a transaction is open', deadline => 75);
+$reader->query_safe('COMMIT');
+$reader->quit;
+
+# --- what B has not confirmed is never purged; thresholds are told once
+$pair->node_b->stop;
+grow(8000);
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'warning' AND message ~ 'log'", 'the warning threshold', deadline => 75);
+grow(16000);
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'critical' AND message ~ 'log'", 'the critical threshold', deadline => 75);
+cmp_ok(OneReplTest::journal_count($pair->node_a, level => 'critical'), '<=', 2, 'told once');
+grow(10);
+pass('writers go on (policy: continue)');
+$pair->node_b->start;
+$pair->wait_identical('t', { name => 'nothing was lost', deadline => 60 });
+$pair->wait_settled('after the flood');
+
+# --- the other policy: capture stops, writers go on, the status says what to do
+$pair->a("ALTER SYSTEM SET onerepl.log_limit_policy = 'stop_capture'");
+$pair->a('SELECT pg_reload_conf()');
+$pair->node_b->stop;
+grow(25000);
+OneReplTest::poll_ok($pair->node_a, "SELECT state ~ '^capture stopped' FROM onerepl_status()", 'capture stops at the limit', deadline => 75);
+my $begin = time;
+grow(1000);
+cmp_ok(time - $begin, '<', 10, 'writers go on');
+$pair->node_b->start;
+
+$pair->finish;
+done_testing();
