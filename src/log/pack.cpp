@@ -73,14 +73,16 @@ char* put_row(char* to, const StoredRow& row) {
     return to + row.data_size;
 }
 
+/// Up to here a pack's memory is doubled when it is full, and kept when it is emptied.
+constexpr std::size_t doubling_limit = 64 * 1024;
+
 /// Room for `size` more bytes. Doubles while small; a huge row gets what it needs and no more.
 void make_room(Pack& pack, std::size_t size) {
     const std::size_t needed = pack.used + size;
     if (needed <= pack.capacity) return;
-    if (needed > MaxAllocSize)
+    if (needed > MaxAllocSize - 8192)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("row is too large to be captured"),
                         errdetail("A record of the onerepl log can hold at most 1 GB.")));
-    constexpr std::size_t doubling_limit = 64 * 1024;
     const std::size_t doubled = pack.capacity < doubling_limit ? pack.capacity * 2 : 0;
     const std::size_t capacity = doubled > needed ? doubled : needed;
     pack.data = static_cast<char*>(repalloc(pack.data, capacity));
@@ -193,6 +195,25 @@ void pack_append_truncate(Pack& pack, std::uint64_t description, std::uint32_t c
     make_room(pack, 32);
     char* to = put_other(pack, pack.data + pack.used, what, description, command);
     pack.used = static_cast<std::size_t>(to - pack.data);
+}
+
+void pack_clear(Pack& pack) {
+    char* const data = pack.data;
+    const std::size_t capacity = pack.capacity;
+    pack = Pack{};
+    if (!data) return;
+    if (capacity > doubling_limit) {
+        pfree(data);
+        return;
+    }
+    pack.data = data;
+    pack.capacity = capacity;
+    pack.used = VARHDRSZ;
+}
+
+void pack_free(Pack& pack) {
+    if (pack.data) pfree(pack.data);
+    pack = Pack{};
 }
 
 void pack_reserve(Pack& pack, std::size_t size) {

@@ -179,12 +179,20 @@ inline std::size_t packed_size_limit(const RowChange& change) {
     return change.old_row.size() + change.new_row.size() + change.unchanged_size + 64;
 }
 
+inline bool pack_is_empty(const Pack& pack) {
+    return pack.used <= VARHDRSZ;
+}
+
 /// An empty pack in `context`, with room for `size` bytes. All may ereport (memory; 54000 beyond 1 GB).
 void pack_begin(Pack& pack, MemoryContext context, std::size_t size);
 void pack_append(Pack& pack, const RowChange& change);
 void pack_append_describe(Pack& pack, std::uint64_t description, std::uint32_t command);
 void pack_append_truncate(Pack& pack, std::uint64_t description, std::uint32_t command, bool cascade,
                           bool restart);
+/// Empties the pack; its memory stays unless a huge row made it large.
+void pack_clear(Pack& pack);
+/// Frees the memory; the pack is as default-constructed then.
+void pack_free(Pack& pack);
 /// Makes room so that a pack of `size` bytes can be joined without allocating.
 void pack_reserve(Pack& pack, std::size_t size);
 /// Puts the records of `tail` behind those of `pack`.

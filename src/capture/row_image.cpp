@@ -1,0 +1,234 @@
+// Row images. The fast path copies a tuple's stored bytes; whatever the sender could not read later goes the
+// slow way.
+#include "capture/row_image.h"
+
+#include "capture/render.h"
+
+extern "C" {
+#include "access/detoast.h"
+#include "access/heaptoast.h"
+#include "utils/datum.h"
+}
+
+namespace onerepl::capture {
+
+namespace {
+
+using log::OldImage;
+using log::RowChange;
+using log::StoredRow;
+
+/// The stored bytes can be read with the layout alone: no TOAST pointers, no attributes that were added
+/// later, nothing to be rendered.
+bool can_be_copied(const CapturedTable& table, HeapTuple tuple) {
+    return !HeapTupleHasExternal(tuple) && !table.renders &&
+           HeapTupleHeaderGetNatts(tuple->t_data) == table.images->natts;
+}
+
+StoredRow copied(HeapTuple tuple) {
+    const HeapTupleHeader header = tuple->t_data;
+    StoredRow row;
+    if (HeapTupleHasNulls(tuple)) {
+        row.bitmap = reinterpret_cast<const char*>(header->t_bits);
+        row.bitmap_size = static_cast<std::size_t>(BITMAPLEN(HeapTupleHeaderGetNatts(header)));
+    }
+    row.data = reinterpret_cast<const char*>(header) + header->t_hoff;
+    row.data_size = tuple->t_len - header->t_hoff;
+    return row;
+}
+
+// ------------------------------------------------------------------------------------------------------
+// forming anew
+
+/// A row's values, in memory of the trigger.
+struct Values {
+    Datum* values;
+    bool* nulls;
+};
+
+Values allocate(int count) {
+    const Size size = static_cast<Size>(count > 0 ? count : 1);
+    return {static_cast<Datum*>(palloc(sizeof(Datum) * size)),
+            static_cast<bool*>(palloc(sizeof(bool) * size))};
+}
+
+Values all_null(int count) {
+    Values row = allocate(count);
+    for (int i = 0; i < count; i++) {
+        row.values[i] = 0;
+        row.nulls[i] = true;
+    }
+    return row;
+}
+
+Values taken_apart(Relation relation, HeapTuple tuple) {
+    Values row = allocate(RelationGetDescr(relation)->natts);
+    heap_deform_tuple(tuple, RelationGetDescr(relation), row.values, row.nulls);
+    return row;
+}
+
+bool is_varlena(const CapturedTable& table, Relation relation, int i) {
+    return !table.ways[i].dropped && TupleDescAttr(RelationGetDescr(relation), i)->attlen == -1;
+}
+
+/// Replaces what must not go into the log as it is: TOAST pointers, values to be rendered, columns that were
+/// dropped.
+void make_storable(const CapturedTable& table, Relation relation, Values row) {
+    const int natts = table.images->natts;
+    int settings_level = -1;
+    for (int i = 0; i < natts; i++) {
+        if (row.nulls[i]) continue;
+        ColumnWay& way = table.ways[i];
+        if (way.dropped) {
+            row.nulls[i] = true;
+        } else if (way.rendered) {
+            if (way.needs_settings && settings_level < 0) settings_level = begin_fixed_settings();
+            row.values[i] = CStringGetTextDatum(OutputFunctionCall(&way.output, row.values[i]));
+        } else if (is_varlena(table, relation, i) && VARATT_IS_EXTERNAL(DatumGetPointer(row.values[i]))) {
+            auto* value = reinterpret_cast<struct varlena*>(DatumGetPointer(row.values[i]));
+            row.values[i] = PointerGetDatum(detoast_external_attr(value));
+        }
+    }
+    if (settings_level >= 0) end_fixed_settings(settings_level);
+}
+
+StoredRow formed(const CapturedTable& table, Values row) {
+    const int natts = table.images->natts;
+    bool has_nulls = false;
+    for (int i = 0; i < natts; i++) has_nulls |= row.nulls[i];
+    StoredRow image;
+    image.bitmap_size = has_nulls ? static_cast<std::size_t>(BITMAPLEN(natts)) : 0;
+    image.data_size = heap_compute_data_size(table.images, row.values, row.nulls);
+    // heap_fill_tuple aligns addresses, not offsets, and leaves gaps as they are.
+    const Size data_start = MAXALIGN(image.bitmap_size);
+    auto* memory = static_cast<char*>(MemoryContextAllocExtended(
+        CurrentMemoryContext, data_start + image.data_size + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+    uint16 infomask = 0;
+    heap_fill_tuple(table.images, row.values, row.nulls, memory + data_start, image.data_size, &infomask,
+                    has_nulls ? reinterpret_cast<bits8*>(memory) : nullptr);
+    image.bitmap = memory;
+    image.data = memory + data_start;
+    return image;
+}
+
+/// Frees what `make_storable` has made of `originals`, when it is large: a row of 100 MB must not be there
+/// thrice.
+void free_made(const CapturedTable& table, Values row, const Datum* originals) {
+    for (int i = 0; i < table.images->natts; i++)
+        if (!row.nulls[i] && row.values[i] != originals[i]) pfree(DatumGetPointer(row.values[i]));
+}
+
+StoredRow storable(const CapturedTable& table, Relation relation, Values row) {
+    const Size size = sizeof(Datum) * static_cast<Size>(table.images->natts);
+    auto* originals = static_cast<Datum*>(palloc(size + 1));
+    memcpy(originals, row.values, size);
+    make_storable(table, relation, row);
+    const StoredRow image = formed(table, row);
+    free_made(table, row, originals);
+    return image;
+}
+
+StoredRow whole_row(const CapturedTable& table, Relation relation, HeapTuple tuple) {
+    if (can_be_copied(table, tuple)) return copied(tuple);
+    return storable(table, relation, taken_apart(relation, tuple));
+}
+
+// ------------------------------------------------------------------------------------------------------ old
+// image
+
+StoredRow some_columns(const CapturedTable& table, const RowVersions& row, ColumnSet columns) {
+    Values values = all_null(table.images->natts);
+    for (int i = 0; i < columns.count; i++) {
+        const int index = columns.numbers[i] - 1;
+        values.values[index] = heap_getattr(row.old_row, columns.numbers[i], RelationGetDescr(row.relation),
+                                            &values.nulls[index]);
+    }
+    return storable(table, row.relation, values);
+}
+
+bool differs(const RowVersions& row, AttrNumber number) {
+    TupleDesc descriptor = RelationGetDescr(row.relation);
+    bool old_null, new_null;
+    const Datum old_value = heap_getattr(row.old_row, number, descriptor, &old_null);
+    const Datum new_value = heap_getattr(row.new_row, number, descriptor, &new_null);
+    if (old_null || new_null) return old_null != new_null;
+    const Form_pg_attribute attribute = TupleDescAttr(descriptor, number - 1);
+    return !datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
+}
+
+bool any_differs(const RowVersions& row, ColumnSet columns) {
+    // A heap-only tuple was made without touching an index, so no indexed column has changed.
+    if (HeapTupleIsHeapOnly(row.new_row)) return false;
+    for (int i = 0; i < columns.count; i++)
+        if (differs(row, columns.numbers[i])) return true;
+    return false;
+}
+
+void set_partial_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
+    const bool only_key = table.unique.count == table.key.count;
+    change.old_kind = only_key ? OldImage::key : OldImage::key_and_unique;
+    change.old_row = some_columns(table, row, only_key ? table.key : table.unique);
+}
+
+// ------------------------------------------------------------------------------------------------------ new
+// image
+
+bool same_toast_value(Datum old_value, Datum new_value) {
+    const auto* old_pointer = DatumGetPointer(old_value);
+    const auto* new_pointer = DatumGetPointer(new_value);
+    return VARATT_IS_EXTERNAL_ONDISK(old_pointer) && VARATT_IS_EXTERNAL_ONDISK(new_pointer) &&
+           memcmp(old_pointer, new_pointer, VARSIZE_EXTERNAL(new_pointer)) == 0;
+}
+
+void leave_out(int index, int natts, Values row, RowChange& change, std::uint8_t*& bitmap) {
+    if (!bitmap) {
+        const std::size_t size = static_cast<std::size_t>(BITMAPLEN(natts));
+        bitmap = static_cast<std::uint8_t*>(palloc0(size));
+        change.unchanged = bitmap;
+        change.unchanged_size = size;
+    }
+    bitmap[index / 8] = static_cast<std::uint8_t>(bitmap[index / 8] | 1 << index % 8);
+    row.nulls[index] = true;
+}
+
+/// Columns of an update that still hold the TOAST value of the row before are not stored again.
+void leave_out_unchanged(const CapturedTable& table, const RowVersions& row, Values values,
+                         RowChange& change) {
+    const int natts = table.images->natts;
+    std::uint8_t* bitmap = nullptr;
+    for (int i = 0; i < natts; i++) {
+        if (values.nulls[i] || !is_varlena(table, row.relation, i)) continue;
+        if (!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values.values[i]))) continue;
+        bool old_null;
+        const Datum old_value = heap_getattr(row.old_row, i + 1, RelationGetDescr(row.relation), &old_null);
+        if (!old_null && same_toast_value(old_value, values.values[i]))
+            leave_out(i, natts, values, change, bitmap);
+    }
+}
+
+}  // namespace
+
+void set_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
+    if (table.key.count == 0) {
+        change.old_kind = OldImage::full;
+        change.old_row = whole_row(table, row.relation, row.old_row);
+        return;
+    }
+    if (row.new_row) {
+        if (!any_differs(row, table.unique)) return;
+        change.key_changed = any_differs(row, table.key);
+    }
+    set_partial_old_image(table, row, change);
+}
+
+void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
+    if (can_be_copied(table, row.new_row)) {
+        change.new_row = copied(row.new_row);
+        return;
+    }
+    Values values = taken_apart(row.relation, row.new_row);
+    if (row.old_row && HeapTupleHasExternal(row.new_row)) leave_out_unchanged(table, row, values, change);
+    change.new_row = storable(table, row.relation, values);
+}
+
+}  // namespace onerepl::capture

@@ -1,0 +1,28 @@
+// Images of rows for the log: the stored bytes as they are where possible, else formed anew. Plain C-like
+// code; results are in CurrentMemoryContext (the trigger's, reset after each row) or in the tuple. Everything
+// may ereport.
+#pragma once
+
+#include "capture/captured_table.h"
+#include "log/pack.h"
+
+extern "C" {
+#include "access/htup_details.h"
+}
+
+namespace onerepl::capture {
+
+/// A row change's tuples. Null: there is none.
+struct RowVersions {
+    Relation relation;
+    HeapTuple old_row;
+    HeapTuple new_row;
+};
+
+/// The old image that the change needs (P6): nothing for an update of a keyed table that leaves the key and
+/// all unique columns alone.
+void set_old_image(const CapturedTable& table, const RowVersions& row, log::RowChange& change);
+/// The new image, and which columns kept their TOAST value.
+void set_new_image(const CapturedTable& table, const RowVersions& row, log::RowChange& change);
+
+}  // namespace onerepl::capture

@@ -1,0 +1,109 @@
+// The trigger functions: one row change, or one TRUNCATE, into the log of the running transaction.
+#include "capture/captured_table.h"
+#include "capture/row_image.h"
+#include "capture/transaction_log.h"
+
+extern "C" {
+#include "commands/trigger.h"
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+#include "tcop/pquery.h"
+#include "utils/combocid.h"
+}
+
+namespace onerepl::capture {
+
+namespace {
+
+enum { operation_insert = 0, operation_update = 1, operation_delete = 2 };
+
+RowVersions versions(const TriggerData& trigger) {
+    RowVersions row{trigger.tg_relation, nullptr, nullptr};
+    if (TRIGGER_FIRED_BY_INSERT(trigger.tg_event)) {
+        row.new_row = trigger.tg_trigtuple;
+    } else {
+        row.old_row = trigger.tg_trigtuple;
+        if (TRIGGER_FIRED_BY_UPDATE(trigger.tg_event)) row.new_row = trigger.tg_newtuple;
+    }
+    return row;
+}
+
+/// The command that made the change, though others may have touched the row since.
+CommandId command_of(const RowVersions& row) {
+    return row.new_row ? HeapTupleHeaderGetCmin(row.new_row->t_data)
+                       : HeapTupleHeaderGetCmax(row.old_row->t_data);
+}
+
+void capture_row(const TriggerData& trigger) {
+    CapturedTable& table = captured_table(trigger.tg_relation);
+    const RowVersions row = versions(trigger);
+    log::RowChange change;
+    change.operation = !row.old_row ? operation_insert : row.new_row ? operation_update : operation_delete;
+    change.description = table.description;
+    change.command = command_of(row);
+    change.rewritten = table.rewritten;
+    if (row.old_row) {
+        change.old_id = &row.old_row->t_self;
+        set_old_image(table, row, change);
+    }
+    if (row.new_row) {
+        change.new_id = &row.new_row->t_self;
+        set_new_image(table, row, change);
+    }
+    record_change(change);
+    table.rewritten = false;
+}
+
+/// The TRUNCATE statement that is being executed, if it was sent as such; a trigger is not told its options.
+const TruncateStmt* running_truncate() {
+    if (!ActivePortal || list_length(ActivePortal->stmts) != 1) return nullptr;
+    const auto* planned = static_cast<const PlannedStmt*>(linitial(ActivePortal->stmts));
+    const Node* statement = planned->utilityStmt;
+    return statement && IsA(statement, TruncateStmt) ? reinterpret_cast<const TruncateStmt*>(statement)
+                                                     : nullptr;
+}
+
+void capture_truncate(const TriggerData& trigger) {
+    // Its partitions are truncated with it, and have records of their own.
+    if (trigger.tg_relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) return;
+    const CapturedTable& table = captured_table(trigger.tg_relation);
+    const TruncateStmt* statement = running_truncate();
+    record_truncate(table.description, statement && statement->behavior == DROP_CASCADE,
+                    statement && statement->restart_seqs);
+}
+
+void check_call(FunctionCallInfo fcinfo, bool for_row) {
+    const auto* trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
+    if (CALLED_AS_TRIGGER(fcinfo) && TRIGGER_FIRED_AFTER(trigger->tg_event) &&
+        (TRIGGER_FIRED_FOR_ROW(trigger->tg_event) != 0) == for_row)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("function \"%s\" was not called as an AFTER trigger %s",
+                           for_row ? "onerepl_capture" : "onerepl_capture_truncate",
+                           for_row ? "for each row" : "on TRUNCATE"),
+                    errhint("Triggers of onerepl are made by onerepl_add_table().")));
+}
+
+}  // namespace
+
+}  // namespace onerepl::capture
+
+extern "C" {
+
+PG_FUNCTION_INFO_V1(onerepl_capture);
+PGDLLEXPORT Datum onerepl_capture(PG_FUNCTION_ARGS) {
+    using namespace onerepl::capture;
+    check_call(fcinfo, true);
+    if (begin_capture()) capture_row(*reinterpret_cast<const TriggerData*>(fcinfo->context));
+    return PointerGetDatum(nullptr);
+}
+
+PG_FUNCTION_INFO_V1(onerepl_capture_truncate);
+PGDLLEXPORT Datum onerepl_capture_truncate(PG_FUNCTION_ARGS) {
+    using namespace onerepl::capture;
+    check_call(fcinfo, false);
+    if (begin_capture()) capture_truncate(*reinterpret_cast<const TriggerData*>(fcinfo->context));
+    return PointerGetDatum(nullptr);
+}
+
+}  // extern "C"
