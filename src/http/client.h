@@ -1,5 +1,6 @@
 // Posts bodies over HTTP, many at once, without waiting: libcurl's multi interface on the poller.
-// Only client.cpp includes curl. No proxy of the environment is used, no redirect followed, no cookie kept.
+// Only client.cpp and transfer.cpp include curl. No proxy of the environment is used, no redirect followed,
+// no cookie kept.
 #pragma once
 
 #include "http/poller.h"
@@ -55,7 +56,8 @@ class Client {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    /// Begins to post. Whatever goes wrong is told by a completion, except std::bad_alloc.
+    /// Begins to post. Whatever goes wrong is told by a completion, except std::bad_alloc, and
+    /// std::invalid_argument for an id that is in flight.
     void post(Post post);
     /// Does what the last Poller::poll found ready, gives up what has timed out, and returns what has ended.
     std::vector<Completion> turn(Time now);

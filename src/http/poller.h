@@ -69,7 +69,8 @@ class Poller {
     Time armed_ = 0;  // what the timer is set to; 0: off
 };
 
-/// A moment at which the poller's descriptor becomes readable, so that the owner's turn is run.
+/// A moment from which on the poller's descriptor is readable, so that the owner's turn is run. It stays so
+/// until the owner sets the alarm anew: an owner whose `when()` is over must do so in its turn.
 class Alarm {
   public:
     explicit Alarm(Poller& poller);

@@ -38,7 +38,7 @@ struct RequestHead {
 class RequestParser {
   public:
     enum class Step : std::uint8_t {
-        more,    // all usable bytes are consumed; feed the rest again together with more
+        more,    // all bytes are consumed; feed what comes next
         header,  // the header is complete (told once): look at head(), then feed on
         done,    // the request is complete; bytes not consumed belong to the next one
         failed,  // error() says why; the parser is of no further use
@@ -53,8 +53,8 @@ class RequestParser {
     RequestParser(RequestParser&&) noexcept;
     RequestParser& operator=(RequestParser&&) noexcept;
 
-    /// Takes what it can of `bytes`. Unconsumed bytes must be given again, with what follows them.
-    /// Throws std::bad_alloc only.
+    /// Takes what it can of `bytes`; what it did not consume (after `header` and `done` only) is to be given
+    /// again. Throws std::bad_alloc only.
     Fed feed(ByteView bytes);
 
     const RequestHead& head() const;
