@@ -18,6 +18,7 @@
 #include "core/body.h"
 #include "core/journal.h"
 
+#include <map>
 #include <set>
 
 namespace onerepl {
@@ -161,21 +162,67 @@ class Central {
     Time tick(Time now);
 
   private:
-    struct Taken {
-        Range numbers;
-        Number last_end = 0;
-        std::uint32_t part = 0;
-        std::uint32_t parts = 1;
-        std::uint64_t size = 0;
-    };
+    /// Numbers and when A was last asked for them.
+    using Requested = CentralWaits::Requested;
+
+    // central.cpp: what every body says (P9, P12), and time
+    void begin(Time now);
+    void contact(Time now);
+    void check_history(const RemoteHeader& header, std::optional<Number> echo);
+    bool conflicts(const Batch& batch) const;
+    void learn(const Batch& batch);
+    const Batch* batch_of(Number n) const;
+    std::vector<Batch> batches_of(Range numbers) const;
+
+    // central_queue.cpp: C2, P1, P5, P15
+    Offer offer_whole(const ObjectTransfer& transfer);
+    Offer offer_part(const ObjectTransfer& transfer);
+    bool make_room(const ObjectTransfer& transfer);
+    bool needed(Number n) const;
+    bool evict_highest();
+    void keep(const ObjectTransfer& transfer);
+    HeldParts* partial_of(Number n);
+    /// Last number held without a gap from S_b on.
+    Number reach() const { return whole_.contiguous_to(state_.written + 1); }
+    Number last_end_to(Number reach) const;
+    bool one_history(Number end);
+    void forget_parts(Number n);
+    void forget_taken_parts(Number n);
+    template <class Run>
+    void cut(std::vector<Run>& runs, Number to);
+
+    // central_reply.cpp: what the answer says
+    void confirm_written(RangeSet& confirmed) const;
+    void answer_remote_state(RangeSet& confirmed, std::vector<Missing>& missing);
+    void answer_confirmation_requests(RangeSet& confirmed, std::vector<Missing>& missing);
+    void ask_for_gaps(std::vector<Missing>& missing);
+    std::vector<Missing> missing_in(Range numbers) const;
+    void missing_parts(const HeldParts& record, bool all, std::vector<Missing>& missing) const;
+    std::vector<Missing> not_asked_lately(Time now, const std::vector<Missing>& missing);
+    void remember_request(Time now, Range numbers);
+    std::vector<std::uint64_t> descriptions_not_asked_lately(Time now);
+    std::optional<StateRequest> ask_for_state(Time now, bool answer_is_empty);
+    void tell_unanswered();
 
     CentralConfig config_;
     CentralState state_;
     CentralWaits& waits_;
     Journal& journal_;
     bool changed_ = false;
-    std::vector<Taken> taken_;
+
+    std::optional<RemoteHeader> header_;  // of the admitted body
+    std::map<Number, Batch> batches_;     // by first number: of the queue and of the body
+    RangeSet whole_;                      // whole records behind S_b: in the queue, or taken now
+    std::uint64_t used_ = 0;              // bytes of the queue, and of what was taken to go there
+    std::vector<Spool> taken_;            // without batches
     std::vector<Range> evicted_;
+
+    bool processed_ = false;  // the body held a message
+    std::uint64_t offered_ = 0;
+    std::uint64_t dropped_ = 0;     // C2b
+    bool state_told_ = false;       // C3
+    std::vector<Range> asked_for_;  // C4
+    std::vector<std::uint64_t> lacking_;
 };
 
 }  // namespace onerepl

@@ -13,10 +13,11 @@
 
 #include "core/body.h"
 #include "core/journal.h"
+#include "core/sent_runs.h"
 
-#include <deque>
 #include <functional>
 #include <set>
+#include <tuple>
 
 namespace onerepl {
 
@@ -56,7 +57,7 @@ struct Outgoing {
     /// R1b: numbers to form, from numbers.first on (from its part first_part on; last_part bounds the parts
     /// only if numbers is a single number). Empty range: none.
     Missing transfers{.numbers = {}, .first_part = 0, .last_part = UINT32_MAX};
-    /// R3e: numbers and parts to send again; they go before `transfers`.
+    /// R3e: numbers and parts to send again; they go before `transfers`. Parts are meant as above.
     std::vector<Missing> repeats;
     /// Bytes of records for repeats and transfers together. At least one record, or one part, goes whatever
     /// its size.
@@ -123,8 +124,8 @@ class Remote {
 
     /// For every body; `batches` is the caller's to fill with those of all transfers in it.
     RemoteHeader header() const;
-    /// When `next` may have something if nothing happens until then; `now` if it may have it now.
-    Time wake_at(Time now);
+    /// When `next`, having given nothing, may have something although nothing happens until then.
+    Time wake_at() const;
 
     const RemotePosition& position() const { return position_; }
     /// Since the last call.
@@ -139,90 +140,100 @@ class Remote {
     const std::optional<CentralHeader>& central() const { return central_; }
 
   private:
-    /// A run of records in S. Waits count from `since` (P16).
-    struct SentRun {
-        Number last = 0;
-        Time since = 0;               // last sending, or last request naming it
-        std::uint32_t tries = 0;      // requests since then, for the back-off
-        std::uint64_t departure = 0;  // of the last body that held it
-        bool operator==(const SentRun&) const = default;
-    };
-    struct Body {
+    struct BodyInFlight {
         Time departed = 0;
-        std::uint64_t departure = 0;
+        std::uint64_t departure = 0;  // bodies are counted as they leave
+        Number confirmed = 0;         // S_a that its header told
         Carried carried;
     };
-    /// Parts of a record in L whose bodies were answered.
-    struct Partial {
+    /// A record in L some parts of which are S already.
+    struct PartlySent {
         std::uint32_t parts = 1;
-        std::set<std::uint32_t> answered;
-        std::uint64_t departure = 0;
-        Time departed = 0;
+        std::set<std::uint32_t> sent;
     };
     struct Request {
         Missing missing;
         std::uint64_t departure = 0;  // of the body whose answer carried it
-        bool noted = false;           // in the journal
+    };
+    /// P15: what may be sent now.
+    struct Allowance {
+        std::uint64_t bytes = 0;
+        Number in_any_case_to = 0;  // up to here whatever `bytes` says
     };
 
-    // remote.cpp: answers
-    void check_history(const CentralHeader& header);       // P9
-    void remember(Time now, const CentralHeader& header);  // P15
-    void became_sent(const Body& body);                    // P16
-    void mark_sent(Range range, Time since, std::uint64_t departure);
-    void enqueue(const Body& body, std::span<const Message> messages);
-    void contact_lost(Time now, std::string_view reason);
-    void contact_found();
+    // remote.cpp: what comes in
+    void check_history(const BodyInFlight& body, const CentralHeader& header);
+    void remember(Time now, const BodyInFlight& body, const CentralHeader& header);
+    void mark_sent(const BodyInFlight& body);
+    void mark_held(Time now);
+    void enqueue(const BodyInFlight& body, std::span<const Message> messages);
+    void enqueue(const TransferConfirmation& confirmation);
+    void contact_lost(Time now, const BodyInFlight& body, std::string_view reason);
+    void contact_found(Time now);
+    void became_sent(Range range, Time since, std::uint64_t departure);
+    void settle();
+    bool barred() const;
 
     // remote_queue.cpp: R2, R3
-    void look_at_queue(Time now, Outgoing& outgoing);
-    void take_confirmations(Time now, Outgoing& outgoing);  // R3a .. R3d
-    void confirm(Number to);                                // R3a
-    void take_requests();                                   // R3e, R3f
-    void take_request(const Request& request, std::vector<Request>& kept);
-    bool repeatable(Number n, std::uint64_t departure) const;  // P16
+    void look_at_queue(Time now);
+    void take_confirmations();
+    void confirm(Number to);
+    void take_requests();
+    void take_request(const Request& request, const RangeSet& taken, RangeSet& not_repeatable);
+    void repeat(const Request& request, Range range, const RangeSet& taken);
 
-    // remote_form.cpp: R1, P12, P15
-    std::vector<Range> overdue(Time now) const;  // R1a
-    void form(Outgoing& outgoing);               // R1b
-    Missing first_in_logged() const;
-    Range sendable(Range logged, std::uint64_t& budget);  // P15
-    bool may_depart(Time now) const;                      // P16
-
-    void update_sent();
-    Time wait_of(const SentRun& run) const;
-    const SentRun* run_of(Number n) const;
-    void touch(Range range, Time now, std::uint64_t departure, bool request);
-    RangeSet in_flight() const;
+    // remote_form.cpp: what goes out
+    bool may_depart(Time now) const;
+    bool keep_alive_due(Time now) const;
+    std::vector<Range> overdue(Time now) const;
+    void form_transfers(Outgoing& outgoing);
+    Allowance allowance();
+    std::vector<Missing> repeats_within(const Allowance& allowed) const;
+    Missing transfers_within(const Allowance& allowed);
+    Missing first_logged() const;
+    std::set<std::uint32_t> parts_on_their_way(Number n, std::uint32_t& parts) const;
+    RangeSet numbers_in_flight() const;
+    std::uint64_t bytes_in_flight() const;
+    void tell_blocked(Number n);
+    void note_departure(Time now, std::uint64_t departure, const Carried& carried);
+    void note_confirmation_request(Time now, const std::vector<Range>& numbers);
+    void forget_repeat(const CarriedParts& carried);
+    void forget_repeats(Range range);
 
     RemoteConfig config_;
     RemotePosition position_;
-    RemotePosition reported_;
-    Number last_ = 0;
+    RemotePosition reported_;  // as `position_changed` saw it last
+    Number last_ = 0;          // M_a
     Journal& journal_;
     NumberedHistory& history_;
     std::optional<Number> blocked_;
     bool paused_ = false;
 
-    std::map<Number, SentRun> sent_;     // by first number; all above S_a
-    std::map<Number, Partial> partial_;  // in L
-    std::map<BodyId, Body> bodies_;      // in flight
+    SentRuns sent_;
+    std::map<Number, PartlySent> partly_sent_;
+    std::map<BodyId, BodyInFlight> in_flight_;
     std::uint64_t departures_ = 0;
 
-    // The queue of messages from B.
+    // The queue of messages from B. Confirmations stay by R3c; requests become `repeats_` or leave.
+    bool fresh_ = false;  // something came since the last look, state requests apart
     RangeSet confirmations_;
     std::vector<Request> requests_;
     std::optional<Number> state_request_;
     bool numbered_since_request_ = false;
-    std::set<std::uint64_t> description_requests_;
+    std::vector<Missing> repeats_;  // R3e, in the order of their numbers
+    std::set<std::uint64_t> descriptions_;
 
     std::optional<CentralHeader> central_;
+    std::uint64_t central_departure_ = 0;  // of the body whose answer told `central_`
+    std::pair<Number, Number> first_transaction_{
+        0, 0};  // S_b + 1 and the end of its transaction, as last looked up
     std::optional<Time> last_departure_;
     std::optional<Time> last_answer_;
+    Time last_told_ = 0;          // when `central_` was told
+    std::uint32_t failures_ = 0;  // outages' tries without an answer
+    Time last_failure_ = 0;
     Time retry_at_ = 0;
-    std::uint32_t failures_ = 0;
     std::optional<Number> told_blocked_;
-    bool told_waiting_ = false;
 };
 
 }  // namespace onerepl

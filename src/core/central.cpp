@@ -1,0 +1,179 @@
+// The central's side of a link: what every body of A says, one history (P9), and what time alone tells (C1b,
+// P12).
+#include "core/central.h"
+
+#include "core/rules.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace onerepl {
+
+Central::Central(Time now, const CentralConfig& config, CentralState state, CentralWaits& waits,
+                 Journal& journal)
+    : config_(config), state_(std::move(state)), waits_(waits), journal_(journal) {
+    begin(now);
+    for (const HeldRun& run : state_.waiting) {
+        whole_.add(run.numbers);
+        used_ += run.size;
+        for (const Batch& batch : run.batches) learn(batch);
+    }
+    for (const HeldParts& record : state_.partial) {
+        if (record.held.size() == record.parts) whole_.add({record.n, record.n});
+        used_ += record.size;
+        for (const Batch& batch : record.batches) learn(batch);
+    }
+    whole_.remove({0, state_.written});
+}
+
+/// P16: after a restart every wait begins anew.
+void Central::begin(Time now) {
+    if (waits_.begun) return;
+    waits_ = CentralWaits{};
+    waits_.begun = true;
+    waits_.last_contact = now;
+    waits_.last_processed = now;
+}
+
+void Central::contact(Time now) {
+    if (waits_.told_silent)
+        journal_.write({Level::information, "P12", "the remote is in contact again", "", {}});
+    waits_.told_silent = false;
+    waits_.last_contact = now;
+}
+
+bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> echo) {
+    contact(now);
+    header_ = header;
+    if (state_.stop != Stop::none) return false;
+    if (!state_.started) {
+        state_.started = true;
+        state_.start = state_.written = header.start;
+        state_.start_identity = state_.identity = header.start_identity;
+        changed_ = true;
+    }
+    check_history(header, echo);
+    if (state_.stop != Stop::none) return false;
+    for (const Batch& batch : header.batches) learn(batch);
+    return true;
+}
+
+/// P9 as B sees it.
+void Central::check_history(const RemoteHeader& header, std::optional<Number> echo) {
+    // A stopped link of another start is an old message: it says nothing about this one.
+    const bool same_start = header.start == state_.start && header.start_identity == state_.start_identity;
+    if (header.stop != Stop::none && same_start) return stop(header.stop);
+    if (header.confirmed > state_.written) return stop(Stop::central_lost_history);
+    // M_a below S_b counts only in the answer that echoes this S_b: A formed it after B had told it.
+    if (echo && *echo <= state_.written && header.last < *echo) return stop(Stop::remote_lost_history);
+    if (std::any_of(header.batches.begin(), header.batches.end(),
+                    [&](const Batch& batch) { return conflicts(batch); }))
+        stop(Stop::other_history);
+}
+
+/// Whether the batch can not belong to the history that B has written or holds.
+bool Central::conflicts(const Batch& batch) const {
+    if (batch.numbers.empty() || batch.numbers.first == 0) return true;
+    const Range judged{batch.numbers.first - 1, batch.numbers.last};
+    if (judged.contains(state_.written) && identity_at(batch, state_.written) != state_.identity) return true;
+    // A history has one batch for a number, and never changes it.
+    auto held = batches_.upper_bound(batch.numbers.last);
+    return held != batches_.begin() && std::prev(held)->second.numbers.last >= batch.numbers.first &&
+           std::prev(held)->second != batch;
+}
+
+void Central::learn(const Batch& batch) {
+    batches_.emplace(batch.numbers.first, batch);
+}
+
+const Batch* Central::batch_of(Number n) const {
+    auto batch = batches_.upper_bound(n);
+    if (batch == batches_.begin() || !std::prev(batch)->second.numbers.contains(n)) return nullptr;
+    return &std::prev(batch)->second;
+}
+
+std::vector<Batch> Central::batches_of(Range numbers) const {
+    std::vector<Batch> covering;
+    for (auto batch = batches_.upper_bound(numbers.first);; ++batch) {
+        if (covering.empty() && batch != batches_.begin()) {
+            if (const Batch* first = batch_of(numbers.first)) covering.push_back(*first);
+        }
+        if (batch == batches_.end() || batch->first > numbers.last) return covering;
+        covering.push_back(batch->second);
+    }
+}
+
+std::optional<Identity> Central::identity_at_end(Number end) const {
+    if (end == state_.written) return state_.identity;
+    const Batch* batch = batch_of(end);
+    if (batch == nullptr) return std::nullopt;
+    return identity_at(*batch, end);
+}
+
+void Central::stop(Stop reason) {
+    if (state_.stop != Stop::none || reason == Stop::none) return;
+    fired(Rule::P9);
+    state_.stop = reason;
+    changed_ = true;
+    journal_.write({Level::critical, "P9", describe(reason), cure_of(reason), {}});
+}
+
+CentralHeader Central::header() const {
+    CentralHeader header;
+    header.started = state_.started;
+    header.written = state_.written;
+    header.identity = state_.identity;
+    RangeSet held;
+    std::uint64_t size = 0;
+    for (const HeldRun& run : state_.waiting) held.add(run.numbers), size += run.size;
+    for (const HeldParts& record : state_.partial) {
+        if (record.held.size() == record.parts) held.add({record.n, record.n});
+        size += record.size;
+    }
+    header.held = std::max(state_.written, held.contiguous_to(state_.written + 1));
+    header.room = config_.room > size ? config_.room - size : 0;
+    header.stop = state_.stop;
+    if (state_.stop != Stop::none) {
+        header.flow = FlowState::stopped;
+    } else if (state_.failed_at) {
+        header.flow = FlowState::failed;
+        header.failed_at = *state_.failed_at;
+    } else if (state_.paused) {
+        header.flow = FlowState::paused;
+    }
+    return header;
+}
+
+void Central::tell_unanswered() {
+    fired(Rule::C1b);
+    if (waits_.told_unanswered) return;
+    waits_.told_unanswered = true;
+    journal_.write({Level::warning,
+                    "C1b",
+                    "the remote does not answer the state request",
+                    "Check that the remote runs and that the channel works.",
+                    {}});
+}
+
+Time Central::tick(Time now) {
+    Time next = std::numeric_limits<Time>::max();
+    if (const Time silent = waits_.last_contact + config_.reply_timeout; now < silent) {
+        next = silent;
+    } else if (!waits_.told_silent) {
+        fired(Rule::P12);
+        waits_.told_silent = true;
+        journal_.write({Level::warning,
+                        "P12",
+                        "no contact with the remote",
+                        "Check that the remote runs and that the channel works.",
+                        {}});
+    }
+    if (waits_.state_request_out && !waits_.told_unanswered) {
+        const Time unanswered = waits_.state_request_at + config_.reply_timeout;
+        if (now < unanswered) next = std::min(next, unanswered);
+        if (now >= unanswered) tell_unanswered();
+    }
+    return next;
+}
+
+}  // namespace onerepl

@@ -1,0 +1,223 @@
+// What the central says in its answer: confirmations, requests, its state (C1, C2, C3, C4, P2, P3, P16, P17).
+#include "core/central.h"
+
+#include "core/rules.h"
+
+#include <algorithm>
+
+namespace onerepl {
+
+namespace {
+constexpr std::size_t most_requests = 1000;
+
+RangeSet lately_requested(const CentralWaits& waits, Time now, Time reply_timeout) {
+    RangeSet numbers;
+    for (const CentralWaits::Requested& request : waits.requested)
+        if (request.first <= request.last && request.first != 0 && now - request.at < reply_timeout)
+            numbers.add({request.first, request.last});
+    return numbers;
+}
+}  // namespace
+
+void Central::take(const Message& message) {
+    processed_ = true;
+    if (const auto* request = std::get_if<ConfirmationRequest>(&message)) {
+        fired(Rule::C4);
+        asked_for_.insert(asked_for_.end(), request->numbers.begin(), request->numbers.end());
+    } else if (std::holds_alternative<RemoteState>(message)) {
+        fired(Rule::C3);
+        state_told_ = true;
+    }
+}
+
+Reply Central::reply(Time now) {
+    Reply reply;
+    reply.header = header();
+    if (processed_) {
+        // Any message from A answers a state request.
+        waits_.state_request_out = false;
+        waits_.told_unanswered = false;
+        waits_.last_processed = now;
+    }
+    if (state_.stop != Stop::none || !state_.started || !header_) return reply;
+    RangeSet confirmed;
+    std::vector<Missing> missing;
+    confirm_written(confirmed);
+    answer_remote_state(confirmed, missing);
+    answer_confirmation_requests(confirmed, missing);
+    ask_for_gaps(missing);
+    if (!confirmed.empty()) reply.messages.push_back(TransferConfirmation{confirmed.ranges()});
+    if (auto requested = not_asked_lately(now, missing); !requested.empty())
+        reply.messages.push_back(TransferRequest{std::move(requested)});
+    if (auto ids = descriptions_not_asked_lately(now); !ids.empty())
+        reply.messages.push_back(DescriptionRequest{std::move(ids)});
+    if (auto request = ask_for_state(now, reply.messages.empty())) reply.messages.push_back(*request);
+    if (!confirmed.empty()) waits_.confirmed_to = std::max(waits_.confirmed_to, confirmed.last());
+    return reply;
+}
+
+/// C2a: what was written since the last confirmation was handed to A. P16: S_b again if all was duplicates.
+void Central::confirm_written(RangeSet& confirmed) const {
+    const Number told = std::max({waits_.confirmed_to, header_->confirmed, state_.start});
+    if (told < state_.written) confirmed.add({told + 1, state_.written});
+    if (offered_ == 0 || dropped_ != offered_ || state_.written == state_.start) return;
+    fired(Rule::P16);
+    const Number unconfirmed = std::max(header_->confirmed, state_.start) + 1;
+    confirmed.add({std::min(unconfirmed, state_.written), state_.written});
+}
+
+/// C3, P2.
+void Central::answer_remote_state(RangeSet& confirmed, std::vector<Missing>& missing) {
+    if (!state_told_) return;
+    const bool identical = header_->last == state_.written;
+    if (identical && !waits_.told_identical)
+        journal_.write({Level::information, "C3", "central and remote are identical", "", {}});
+    waits_.told_identical = identical;
+    if (header_->confirmed < state_.written) {
+        // A confirmation was lost.
+        fired(Rule::P2);
+        confirmed.add({header_->confirmed + 1, state_.written});
+    }
+    for (const Missing& gap : missing_in({state_.written + 1, header_->sent})) missing.push_back(gap);
+}
+
+/// C4, P3. Numbers that wait in the queue are answered by the header's `held`.
+void Central::answer_confirmation_requests(RangeSet& confirmed, std::vector<Missing>& missing) {
+    for (Range asked : asked_for_) {
+        fired(Rule::P3);
+        const Range written = intersection(asked, {state_.start + 1, state_.written});
+        if (!written.empty()) confirmed.add(written);
+        const Range unwritten = intersection(asked, {state_.written + 1, header_->last});
+        for (const Missing& gap : missing_in(unwritten)) missing.push_back(gap);
+    }
+}
+
+/// C2c: numbers are missing in front of what is held. F and pause hold this back; what A has not sent
+/// successfully yet is A's to judge (R3f).
+void Central::ask_for_gaps(std::vector<Missing>& missing) {
+    if (state_.failed_at || state_.paused) return;
+    Number highest = whole_.empty() ? state_.written : whole_.last();
+    for (const HeldParts& record : state_.partial) highest = std::max(highest, record.n);
+    const std::vector<Missing> gaps = missing_in({state_.written + 1, highest});
+    if (gaps.empty()) {
+        waits_.told_gap = false;
+        return;
+    }
+    fired(Rule::C2c);
+    if (!waits_.told_gap) {
+        const Range hull{gaps.front().numbers.first, gaps.back().numbers.last};
+        journal_.write({Level::information, "C2c", "numbers are missing before what has arrived", "", hull});
+    }
+    waits_.told_gap = true;
+    missing.insert(missing.end(), gaps.begin(), gaps.end());
+}
+
+/// What of `numbers` is not there, down to single parts of records. Of a record that may still be arriving
+/// (none behind it is there, A has not finished sending it) only parts in front of others are missing.
+std::vector<Missing> Central::missing_in(Range numbers) const {
+    std::vector<Missing> missing;
+    if (numbers.empty()) return missing;
+    std::map<Number, const HeldParts*> partly;
+    for (const HeldParts& record : state_.partial)
+        if (numbers.contains(record.n) && !whole_.contains(record.n)) partly[record.n] = &record;
+    for (Range gap : whole_.missing(numbers)) {
+        for (auto record = partly.lower_bound(gap.first); record != partly.end() && record->first <= gap.last;
+             ++record) {
+            const Number n = record->first;
+            if (gap.first < n) missing.push_back({{gap.first, n - 1}, 0, UINT32_MAX});
+            const bool passed =
+                n < numbers.last || (!whole_.empty() && n < whole_.last()) || n <= header_->sent;
+            missing_parts(*record->second, passed, missing);
+            gap.first = n + 1;
+        }
+        if (!gap.empty()) missing.push_back({gap, 0, UINT32_MAX});
+    }
+    if (missing.size() > most_requests) missing.resize(most_requests);
+    return missing;
+}
+
+void Central::missing_parts(const HeldParts& record, bool all, std::vector<Missing>& missing) const {
+    std::uint32_t part = 0;
+    for (std::uint32_t held : record.held) {
+        if (part < held) missing.push_back({{record.n, record.n}, part, held - 1});
+        part = held + 1;
+    }
+    if (all && part < record.parts) missing.push_back({{record.n, record.n}, part, record.parts - 1});
+}
+
+/// P16: B repeats a request for a number only after Tr. P15: and asks for no more than the first gap when it
+/// has no room.
+std::vector<Missing> Central::not_asked_lately(Time now, const std::vector<Missing>& missing) {
+    RangeSet asked = lately_requested(waits_, now, config_.reply_timeout);
+    std::vector<Missing> requested;
+    for (const Missing& wanted : missing) {
+        if (used_ >= config_.room && !requested.empty()) break;
+        for (Range numbers : asked.missing(wanted.numbers)) {
+            Missing request = wanted;
+            request.numbers = numbers;
+            requested.push_back(request);
+        }
+    }
+    if (requested.empty() && !missing.empty()) fired(Rule::P16);
+    for (const Missing& request : requested) remember_request(now, request.numbers);
+    return requested;
+}
+
+/// Takes the slot of an old request; without one, widens the newest (to be silent for Tr about a few more is
+/// harmless).
+void Central::remember_request(Time now, Range numbers) {
+    Requested* newest = nullptr;
+    for (Requested& slot : waits_.requested) {
+        const bool old =
+            slot.first == 0 || now - slot.at >= config_.reply_timeout || slot.last <= state_.written;
+        const bool same = slot.at == now && slot.last + 1 == numbers.first;
+        if (old || same) {
+            slot = {same ? slot.first : numbers.first, numbers.last, now};
+            return;
+        }
+        if (newest == nullptr || slot.at >= newest->at) newest = &slot;
+    }
+    newest->first = std::min(newest->first, numbers.first);
+    newest->last = std::max(newest->last, numbers.last);
+}
+
+/// P17: a description is asked for like a number.
+std::vector<std::uint64_t> Central::descriptions_not_asked_lately(Time now) {
+    std::vector<std::uint64_t> ids;
+    for (std::uint64_t id : lacking_) {
+        auto& slots = waits_.descriptions;
+        const auto waiting = [&](const CentralWaits::RequestedDescription& slot) {
+            return slot.at != 0 && now - slot.at < config_.reply_timeout;
+        };
+        if (std::any_of(std::begin(slots), std::end(slots),
+                        [&](const auto& slot) { return slot.id == id && waiting(slot); }))
+            continue;
+        auto free = std::find_if_not(std::begin(slots), std::end(slots), waiting);
+        if (free == std::end(slots)) break;
+        *free = {id, now};
+        fired(Rule::P17);
+        ids.push_back(id);
+    }
+    return ids;
+}
+
+/// C1. The queue is empty when A's body held no message; R2 wants the request alone, so it waits for an
+/// answer that says nothing else. P12: the waiting time begins with the handing over.
+std::optional<StateRequest> Central::ask_for_state(Time now, bool answer_is_empty) {
+    if (processed_ || !answer_is_empty) return std::nullopt;
+    if (waits_.state_request_out) {
+        if (now - waits_.state_request_at < config_.reply_timeout) {
+            fired(Rule::C1a);
+            return std::nullopt;
+        }
+        tell_unanswered();
+    } else {
+        if (now - waits_.last_processed < config_.state_query_interval) return std::nullopt;
+        fired(Rule::C1c);
+    }
+    waits_.state_request_out = true;
+    waits_.state_request_at = now;
+    return StateRequest{state_.written};
+}
+
+}  // namespace onerepl

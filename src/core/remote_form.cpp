@@ -1,0 +1,234 @@
+// The remote forms its next body: R1a, R1b, what R2 and R3 decided, and P12's empty body.
+#include "core/remote.h"
+
+#include "core/rules.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace onerepl {
+
+namespace {
+constexpr std::size_t most_ranges_in_request = 1000;
+
+const Missing nothing{.numbers = {}, .first_part = 0, .last_part = UINT32_MAX};
+
+bool carries_transfers(const Outgoing& outgoing) {
+    return !outgoing.repeats.empty() || !outgoing.transfers.numbers.empty();
+}
+
+bool is_empty(const Outgoing& outgoing) {
+    return !carries_transfers(outgoing) && outgoing.confirmation_request.empty() &&
+           outgoing.descriptions.empty() && !outgoing.remote_state;
+}
+}  // namespace
+
+std::optional<Outgoing> Remote::next(Time now) {
+    look_at_queue(now);
+    if (!may_depart(now)) return std::nullopt;
+    Outgoing outgoing;
+    if (position_.stop == Stop::none) {
+        outgoing.confirmation_request = overdue(now);
+        outgoing.descriptions.assign(descriptions_.begin(), descriptions_.end());
+        form_transfers(outgoing);
+        // P2: sendable records are the answer to a state request.
+        if (state_request_ && numbered_since_request_ && !carries_transfers(outgoing))
+            outgoing.remote_state = state_request_;
+    }
+    if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
+    return outgoing;
+}
+
+/// R3e before R1b, as far as P15 allows.
+void Remote::form_transfers(Outgoing& outgoing) {
+    if (repeats_.empty() && position_.sent >= last_) return;
+    const Allowance allowed = allowance();
+    outgoing.repeats = repeats_within(allowed);
+    outgoing.transfers = transfers_within(allowed);
+    outgoing.budget = allowed.bytes == 0 ? config_.batch_bytes : std::min(config_.batch_bytes, allowed.bytes);
+}
+
+/// P16: one body at a time until the first answer, and after a failure not before the back-off is over.
+bool Remote::may_depart(Time now) const {
+    const std::size_t limit = central_ && failures_ == 0 ? config_.max_in_flight : 1;
+    return in_flight_.size() < limit && now >= retry_at_;
+}
+
+/// P12: A posts at least every Ti. A body that is still unanswered is contact enough: B's word comes with its
+/// answer.
+bool Remote::keep_alive_due(Time now) const {
+    return in_flight_.empty() && (!last_departure_ || now - *last_departure_ >= config_.send_interval);
+}
+
+/// R1a, and R3d while a confirmation is missing: the records in S whose wait is over.
+std::vector<Range> Remote::overdue(Time now) const {
+    RangeSet numbers;
+    for (const SentRuns::Run& run : sent_.overdue(now)) numbers.add(run.numbers);
+    std::vector<Range> ranges = numbers.ranges();
+    if (ranges.size() > most_ranges_in_request) ranges.resize(most_ranges_in_request);
+    return ranges;
+}
+
+/// P15. B always takes S_b + 1 and the rest of its transaction; nothing while it is paused or stopped.
+Remote::Allowance Remote::allowance() {
+    if (paused_) return {};
+    if (!central_ || !central_->started) return {config_.batch_bytes, last_};
+    if (central_->flow == FlowState::paused || central_->flow == FlowState::stopped) return {};
+    const std::uint64_t flying = bytes_in_flight();
+    if (central_->flow == FlowState::running && central_->room > flying)
+        return {central_->room - flying, last_};
+    fired(Rule::P15);
+    const Number first = central_->written + 1;
+    if (first > last_) return {};
+    if (first_transaction_.first != first) first_transaction_ = {first, history_.transaction_end(first)};
+    return {0, first_transaction_.second};
+}
+
+std::vector<Missing> Remote::repeats_within(const Allowance& allowed) const {
+    std::vector<Missing> within;
+    for (const Missing& repeat : repeats_) {
+        if (repeat.numbers.first > allowed.in_any_case_to) break;
+        within.push_back(repeat);
+        within.back().numbers.last = std::min(repeat.numbers.last, allowed.in_any_case_to);
+    }
+    return within;
+}
+
+Missing Remote::transfers_within(const Allowance& allowed) {
+    Missing logged = first_logged();
+    if (barred()) {
+        if (logged.numbers.first == *blocked_) tell_blocked(*blocked_);
+        logged.numbers.last = std::min(logged.numbers.last, *blocked_ - 1);
+    }
+    logged.numbers.last = std::min(logged.numbers.last, allowed.in_any_case_to);
+    if (logged.numbers.empty()) return nothing;
+    return logged;
+}
+
+/// R1b: the first records in L that no body is carrying, as far as they follow each other.
+Missing Remote::first_logged() const {
+    const RangeSet flying = numbers_in_flight();
+    Number n = position_.sent + 1;
+    while (n <= last_) {
+        const Number before = n;
+        n = sent_.contiguous_to(n) + 1;
+        n = flying.contiguous_to(n) + 1;
+        if (n != before) continue;
+        std::uint32_t parts = 0;
+        const std::set<std::uint32_t> sent_parts = parts_on_their_way(n, parts);
+        std::uint32_t part = 0;
+        while (sent_parts.contains(part)) ++part;
+        if (parts != 0 && part == parts) {
+            ++n;
+            continue;
+        }
+        if (auto later = sent_parts.lower_bound(part); later != sent_parts.end())
+            return {{n, n}, part, *later - 1};
+        Number to = last_;
+        if (auto run = sent_.at_or_after(n)) to = std::min(to, run->numbers.first - 1);
+        for (Range range : flying.ranges())
+            if (range.first > n) to = std::min(to, range.first - 1);
+        return {{n, to}, part, UINT32_MAX};
+    }
+    return nothing;
+}
+
+std::set<std::uint32_t> Remote::parts_on_their_way(Number n, std::uint32_t& parts) const {
+    std::set<std::uint32_t> all;
+    if (auto record = partly_sent_.find(n); record != partly_sent_.end()) {
+        all = record->second.sent;
+        parts = record->second.parts;
+    }
+    for (const auto& [id, body] : in_flight_) {
+        for (const CarriedParts& carried : body.carried.parts) {
+            if (carried.n != n) continue;
+            parts = carried.parts;
+            for (std::uint32_t part = carried.first_part; part <= carried.last_part; ++part) all.insert(part);
+        }
+    }
+    return all;
+}
+
+/// Numbers that bodies in flight hold whole.
+RangeSet Remote::numbers_in_flight() const {
+    RangeSet numbers;
+    for (const auto& [id, body] : in_flight_)
+        for (Range range : body.carried.whole) numbers.add(range);
+    return numbers;
+}
+
+std::uint64_t Remote::bytes_in_flight() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [id, body] : in_flight_) bytes += body.carried.bytes;
+    return bytes;
+}
+
+/// R1b: a record in B stops the forming, and the administrator is told which.
+void Remote::tell_blocked(Number n) {
+    if (told_blocked_ == n) return;
+    told_blocked_ = n;
+    journal_.write({Level::warning,
+                    "R1b",
+                    "sending stops at a blocked record",
+                    "Unblock the record when it may be sent.",
+                    {n, n}});
+}
+
+void Remote::departed(Time now, BodyId id, const Outgoing& outgoing, const Carried& carried) {
+    ++departures_;
+    last_departure_ = now;
+    const bool transfers = !carried.whole.empty() || !carried.parts.empty();
+    note_departure(now, departures_, carried);
+    note_confirmation_request(now, outgoing.confirmation_request);
+    for (std::uint64_t description : outgoing.descriptions) descriptions_.erase(description);
+    if (outgoing.remote_state) fired(Rule::R2);
+    if (outgoing.remote_state || transfers) state_request_.reset();
+    if (is_empty(outgoing)) fired(Rule::P12);
+    in_flight_[id] = {now, departures_, position_.confirmed, carried};
+    settle();
+}
+
+/// The waits of what is in S already begin anew with its repetition; the rest becomes S by the answer only.
+void Remote::note_departure(Time now, std::uint64_t departure, const Carried& carried) {
+    for (Range range : carried.whole) {
+        if (!sent_.contains(range.first)) fired(Rule::R1b);
+        sent_.sent_again(range, now, departure);
+        forget_repeats(range);
+    }
+    for (const CarriedParts& part : carried.parts) {
+        fired(Rule::P1);
+        sent_.sent_again({part.n, part.n}, now, departure);
+        forget_repeat(part);
+    }
+}
+
+/// R1a, or R3d while later confirmations wait for that of S_a + 1. One journal line for a wait, not for each
+/// try (P16).
+void Remote::note_confirmation_request(Time now, const std::vector<Range>& numbers) {
+    if (numbers.empty()) return;
+    const bool missing = !confirmations_.empty() && numbers.front().first == position_.confirmed + 1;
+    fired(missing ? Rule::R3d : Rule::R1a);
+    bool first_try = false;
+    for (Range range : numbers) {
+        if (auto run = sent_.find(range.first)) first_try = first_try || run->tries == 0;
+        sent_.asked_for(range, now);
+    }
+    if (!first_try) return;
+    const Range hull{numbers.front().first, numbers.back().last};
+    journal_.write({Level::warning, missing ? "R3d" : "R1a",
+                    missing ? "a confirmation is missing" : "the wait for a confirmation is over", "", hull});
+}
+
+Time Remote::wake_at() const {
+    constexpr Time never = std::numeric_limits<Time>::max();
+    const std::size_t limit = central_ && failures_ == 0 ? config_.max_in_flight : 1;
+    if (in_flight_.size() >= limit) return never;
+    Time wake = never;
+    if (in_flight_.empty()) wake = last_departure_ ? *last_departure_ + config_.send_interval : 0;
+    if (position_.stop == Stop::none)
+        if (auto due = sent_.first_due()) wake = std::min(wake, *due);
+    // After a failure something is always worth a try.
+    return failures_ > 0 ? retry_at_ : wake;
+}
+
+}  // namespace onerepl
