@@ -36,6 +36,11 @@ PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 include $(PGXS)
 -include $(wildcard $(OBJS:.o=.d))
 
+# As PGXS does it, but with a line that can be read; make V=1 shows all.
+src/%.o: src/%.cpp
+	@echo '  CXX $<'
+	$(if $(V),,@)$(CXX) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
+
 $(DATA_built): $(SQL_PARTS) Makefile
 	@{ echo '\echo Use "CREATE EXTENSION onerepl" to load this file. \quit'; \
 	   for part in $(SQL_PARTS); do echo; cat $$part; done; } > $@
