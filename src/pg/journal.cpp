@@ -1,0 +1,67 @@
+// Writes journal entries to onerepl.journal_entry, and makes critical ones heard outside of the database.
+#include "pg/journal.h"
+
+#include "pg/alert.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+}
+
+namespace onerepl::pg {
+
+namespace {
+
+/// More entries than this wait in memory only if nothing can be written for long; then the oldest are worth
+/// least.
+constexpr std::size_t most_entries = 10000;
+
+Param text_or_null(const std::string& text) {
+    return text.empty() ? Param::null(TEXTOID) : Param(text);
+}
+
+std::string name_of_link(int link) {
+    if (link == 0) return {};
+    return query_text("SELECT name FROM onerepl.link WHERE id = $1", {link}).value_or("");
+}
+
+void tell_outside(int link, const JournalEntry& entry) {
+    const std::string name = name_of_link(link);
+    call([&] {
+        ereport(LOG_SERVER_ONLY,
+                (name.empty() ? errmsg("onerepl: %s", entry.message.c_str())
+                              : errmsg("onerepl, link \"%s\": %s", name.c_str(), entry.message.c_str()),
+                 entry.hint.empty() ? 0 : errhint("%s", entry.hint.c_str())));
+    });
+    alert_at_commit({"critical", name, entry.message, entry.hint});
+}
+
+}  // namespace
+
+void write_journal_entry(int link, const JournalEntry& entry) {
+    if (static_cast<int>(entry.level) < settings::journal_level) return;
+    const bool numbered = !entry.numbers.empty();
+    execute(
+        "INSERT INTO onerepl.journal_entry (level, link, rule, message, hint, first, last)"
+        " VALUES ($1::int4, $2, $3, $4, $5, $6, $7)",
+        {static_cast<std::int32_t>(entry.level), link == 0 ? Param::null(INT4OID) : Param(link), entry.rule,
+         entry.message, text_or_null(entry.hint),
+         numbered ? Param(entry.numbers.first) : Param::null(INT8OID),
+         numbered ? Param(entry.numbers.last) : Param::null(INT8OID)});
+    if (entry.level == Level::critical) tell_outside(link, entry);
+}
+
+void JournalBuffer::write(JournalEntry entry) {
+    if (entries_.size() >= most_entries) entries_.pop_front();
+    entries_.push_back(std::move(entry));
+}
+
+void JournalBuffer::flush() {
+    while (!entries_.empty()) {
+        write_journal_entry(link_, entries_.front());
+        entries_.pop_front();
+    }
+}
+
+}  // namespace onerepl::pg

@@ -1,0 +1,141 @@
+-- What the functions of the administrator share. Nothing here is for others: 70_rights.sql takes EXECUTE from everybody.
+
+CREATE FUNCTION onerepl.wake_at_commit(sender bool, receivers bool) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_wake_at_commit'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.wake_at_commit(bool, bool) IS
+'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed.';
+
+CREATE FUNCTION onerepl.write_journal(level int, link int, rule text, message text, hint text DEFAULT NULL,
+                                      first int8 DEFAULT NULL, last int8 DEFAULT NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_write_journal'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.write_journal(int, int, text, text, text, int8, int8) IS
+'Writes a journal entry in the current transaction. level: 0 information, 1 warning, 2 critical; link: onerepl.link.id or null;
+rule: the specification''s name of the rule that speaks. Entries below onerepl.journal_level are dropped; a critical one also
+goes to the server log and, once the transaction has committed, to onerepl.alert_command.';
+
+CREATE FUNCTION onerepl.get_link(name text, role text DEFAULT NULL) RETURNS onerepl.link
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found onerepl.link;
+BEGIN
+    SELECT * INTO found FROM onerepl.link AS l WHERE l.name = get_link.name;
+    IF found.id IS NULL THEN
+        RAISE EXCEPTION 'link "%" does not exist', get_link.name USING
+            ERRCODE = 'undefined_object',
+            HINT = 'onerepl_status() lists the links of this database.';
+    END IF;
+    IF get_link.role IS NOT NULL AND found.role <> get_link.role THEN
+        RAISE EXCEPTION 'link "%" is not one on which this database is the %', get_link.name, get_link.role USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = format('On link "%s" this database is the %s.', get_link.name, found.role),
+            HINT = format('Call the function in the database at the other end of the link.');
+    END IF;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION onerepl.get_link(text, text) IS
+'The link of that name. Errors: 42704 if there is none, 55000 if this database has not the role given.';
+
+CREATE FUNCTION onerepl.identity_at_last(OUT last int8, OUT identity bytea)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(b.last, 0),
+           coalesce(substr(sha256(b.identity_before || b.random || int8send(b.last)), 1, 16), uuid_send(d.id))
+    FROM onerepl.database AS d
+    LEFT JOIN (SELECT * FROM onerepl.batch ORDER BY first DESC LIMIT 1) AS b ON true
+$$;
+COMMENT ON FUNCTION onerepl.identity_at_last() IS
+'M_a and the identity of the history there (P9), as src/core/history.h computes it.';
+
+CREATE FUNCTION onerepl.check_secret(secret text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF secret IS NULL OR length(secret) < 16 THEN
+        RAISE EXCEPTION 'secret is too short' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'A secret has at least 16 characters.',
+            HINT = 'Use the same secret at both ends of the link, for example what "openssl rand -hex 32" prints.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_secret(text) IS 'Errors: 22023 if the secret is shorter than 16 characters (P10).';
+
+CREATE FUNCTION onerepl.check_url(url text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF url ~* '^https://' THEN
+        RAISE EXCEPTION 'https is not supported yet' USING
+            ERRCODE = 'feature_not_supported',
+            DETAIL = 'Messages are authenticated with the secret of the link, but not encrypted.',
+            HINT = 'Use http:// through an encrypted tunnel, such as a VPN or a TLS proxy.';
+    END IF;
+    IF url IS NULL OR url !~* '^http://([^][/:@?#[:space:][:cntrl:]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?(/[^?#[:space:][:cntrl:]]*)?$'
+       OR substring(url FROM '^[^/]*//(?:\[[^]]*\]|[^/:]*):([0-9]+)')::int NOT BETWEEN 1 AND 65535
+    THEN
+        RAISE EXCEPTION 'invalid url "%"', url USING
+            ERRCODE = 'invalid_parameter_value',
+            HINT = 'Give it as http://host:port or http://host:port/path, where the central listens (its setting onerepl.listen).';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_url(text) IS
+'Errors: 22023 if the url is not http://host[:port][/path], 0A000 for https.';
+
+CREATE FUNCTION onerepl.check_interval(name text, value interval) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value <= interval '0' THEN
+        RAISE EXCEPTION '% must be greater than zero', name USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_interval(text, interval) IS 'Errors: 22023 unless the interval is null or positive.';
+
+CREATE FUNCTION onerepl.effective_interval(override interval, setting text, fallback interval) RETURNS interval
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(override, current_setting(setting, true)::interval, fallback)
+$$;
+COMMENT ON FUNCTION onerepl.effective_interval(interval, text, interval) IS
+'A link''s own value of a setting, else the setting, else (the library is not loaded) what is given.';
+
+CREATE FUNCTION onerepl.check_link_name(name text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF coalesce(check_link_name.name, '') = '' THEN
+        RAISE EXCEPTION 'a link needs a name' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF EXISTS (SELECT FROM onerepl.link AS l WHERE l.name = check_link_name.name) THEN
+        RAISE EXCEPTION 'link "%" already exists', check_link_name.name USING
+            ERRCODE = 'duplicate_object',
+            HINT = 'Choose another name, or remove the link first.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_link_name(text) IS 'Errors: 22023 if the name is empty, 42710 if there is a link of that name.';
+
+CREATE FUNCTION onerepl.sent_to(link int) RETURNS int8
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT p.sent FROM onerepl.position AS p WHERE p.link = sent_to.link ORDER BY p.seq DESC LIMIT 1),
+                    (SELECT l.start FROM onerepl.link AS l WHERE l.id = sent_to.link), 0)
+$$;
+COMMENT ON FUNCTION onerepl.sent_to(int) IS 'The last number that left state L on the link (the remote).';
+
+CREATE FUNCTION onerepl.confirmed_to(link int) RETURNS int8
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = confirmed_to.link ORDER BY p.seq DESC LIMIT 1),
+                    (SELECT l.start FROM onerepl.link AS l WHERE l.id = confirmed_to.link), 0)
+$$;
+COMMENT ON FUNCTION onerepl.confirmed_to(int) IS 'S_a of the link (the remote).';
+
+CREATE FUNCTION onerepl.written_to(link int) RETURNS int8
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT a.written FROM onerepl.applied AS a WHERE a.link = written_to.link ORDER BY a.seq DESC LIMIT 1),
+                    (SELECT l.start FROM onerepl.link AS l WHERE l.id = written_to.link), 0)
+$$;
+COMMENT ON FUNCTION onerepl.written_to(int) IS 'S_b of the link (the central).';

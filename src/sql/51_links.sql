@@ -1,0 +1,184 @@
+-- Links: who is at the other end.
+--
+-- All functions of the administrator are SECURITY DEFINER: GRANT EXECUTE on one is what it takes to let a role use it.
+
+CREATE FUNCTION onerepl_add_central(name text, url text, secret text,
+                                    reply_timeout interval DEFAULT NULL,
+                                    state_query_interval interval DEFAULT NULL,
+                                    send_interval interval DEFAULT NULL) RETURNS int
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    added onerepl.link;
+BEGIN
+    PERFORM onerepl.check_link_name(name);
+    PERFORM onerepl.check_url(url);
+    PERFORM onerepl.check_secret(secret);
+    PERFORM onerepl.check_interval('reply_timeout', reply_timeout);
+    PERFORM onerepl.check_interval('state_query_interval', state_query_interval);
+    PERFORM onerepl.check_interval('send_interval', send_interval);
+    INSERT INTO onerepl.link (name, role, url, secret, start, start_identity,
+                              reply_timeout, state_query_interval, send_interval)
+        SELECT onerepl_add_central.name, 'remote', onerepl_add_central.url, onerepl_add_central.secret,
+               h.last, h.identity, onerepl_add_central.reply_timeout, onerepl_add_central.state_query_interval,
+               onerepl_add_central.send_interval
+        FROM onerepl.identity_at_last() AS h
+        RETURNING * INTO added;
+    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts behind number %s',
+                                                             added.name, session_user, added.start));
+    PERFORM onerepl.wake_at_commit(true, false);
+    RETURN added.id;
+END $$;
+COMMENT ON FUNCTION onerepl_add_central(text, text, text, interval, interval, interval) IS
+'Makes this database a remote of a central: every change of a tracked table is sent to it from now on. name: of the link, for
+you; url: where the central listens, as http://host:port; secret: the same as at the central, at least 16 characters; the
+intervals override the settings of the same names for this link. Returns the id of the link in onerepl.link.
+The link starts behind the newest number of the log (P17): the tables must be the same in both databases at this moment. What
+was captured but has no number yet will still be sent.
+Errors: 42710 the name is taken; 22023 a url, secret or interval that can not be; 0A000 https.
+The secret is part of the statement: mind log_statement and the history of psql.';
+
+CREATE FUNCTION onerepl_add_remote(name text, secret text,
+                                   reply_timeout interval DEFAULT NULL,
+                                   state_query_interval interval DEFAULT NULL) RETURNS int
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    added onerepl.link;
+BEGIN
+    PERFORM onerepl.check_link_name(name);
+    PERFORM onerepl.check_secret(secret);
+    PERFORM onerepl.check_interval('reply_timeout', reply_timeout);
+    PERFORM onerepl.check_interval('state_query_interval', state_query_interval);
+    INSERT INTO onerepl.link (name, role, secret, reply_timeout, state_query_interval)
+        VALUES (onerepl_add_remote.name, 'central', onerepl_add_remote.secret, onerepl_add_remote.reply_timeout,
+                onerepl_add_remote.state_query_interval)
+        RETURNING * INTO added;
+    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s', added.name, session_user));
+    PERFORM onerepl.wake_at_commit(false, true);
+    RETURN added.id;
+END $$;
+COMMENT ON FUNCTION onerepl_add_remote(text, text, interval, interval) IS
+'Makes this database the central of a remote: what the remote sends is written here. name: of the link, for you; secret: the
+same as at the remote; the intervals override the settings of the same names for this link. Returns the id of the link in
+onerepl.link. The link is bound to the first database that speaks with this secret (P10), and starts at the number that the
+remote says (P17). The setting onerepl.listen must name an address in this database.
+Errors: 42710 the name is taken; 22023 a secret or interval that can not be.';
+
+CREATE FUNCTION onerepl.remove_link(name text, role text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    removed onerepl.link := onerepl.get_link(name, role);
+BEGIN
+    DELETE FROM onerepl.received AS r WHERE r.link = removed.id;
+    DELETE FROM onerepl.link AS l WHERE l.id = removed.id;
+    PERFORM onerepl.write_journal(1, removed.id, 'P11', format('link "%s" was removed by %s', removed.name, session_user));
+    PERFORM onerepl.wake_at_commit(removed.role = 'remote', removed.role = 'central');
+END $$;
+COMMENT ON FUNCTION onerepl.remove_link(text, text) IS 'What onerepl_remove_central and onerepl_remove_remote share.';
+
+CREATE FUNCTION onerepl_remove_central(name text) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.remove_link(name, 'remote') $$;
+COMMENT ON FUNCTION onerepl_remove_central(text) IS
+'Ends the link to a central: what it has not confirmed is not sent any more, and the log no longer waits for it. The tables stay
+tracked. Errors: 42704 no such link; 55000 the link is one to a remote.';
+
+CREATE FUNCTION onerepl_remove_remote(name text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    freed regclass;
+BEGIN
+    PERFORM onerepl.get_link(name, 'central');
+    -- Tables that no other remote writes become writable for everybody again (P8).
+    FOR freed IN
+        SELECT g.relation FROM onerepl.guarded AS g JOIN onerepl.link AS l ON l.id = g.link
+        GROUP BY g.relation HAVING bool_and(l.name = onerepl_remove_remote.name)
+    LOOP
+        PERFORM onerepl.drop_triggers(freed, '!onerepl_guard%');
+    END LOOP;
+    PERFORM onerepl.remove_link(name, 'central');
+END $$;
+COMMENT ON FUNCTION onerepl_remove_remote(text) IS
+'Ends the link to a remote: what waits in the queue is dropped, and the tables that only this remote wrote may be written by
+everybody again (P8). Rows stay. Errors: 42704 no such link; 55000 the link is one to a central.';
+
+CREATE FUNCTION onerepl_restart_link(name text, unbind bool DEFAULT true) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    restarted onerepl.link := onerepl.get_link(name);
+BEGIN
+    IF restarted.role = 'remote' THEN
+        PERFORM onerepl.restart_as_remote(restarted.id);
+    ELSE
+        PERFORM onerepl.restart_as_central(restarted.id);
+    END IF;
+    IF unbind THEN
+        UPDATE onerepl.link AS l SET peer = NULL WHERE l.id = restarted.id;
+    END IF;
+    DELETE FROM onerepl.contact AS c WHERE c.link = restarted.id;
+    PERFORM onerepl.write_journal(1, restarted.id, 'P9', format('link "%s" was started anew by %s', restarted.name, session_user));
+    PERFORM onerepl.wake_at_commit(restarted.role = 'remote', restarted.role = 'central');
+END $$;
+COMMENT ON FUNCTION onerepl_restart_link(text, bool) IS
+'Starts a stopped link anew (P9); call it at both ends, first at the central. You answer for the tables: they must be the same
+in both databases when the remote calls it. On the remote the link goes on behind the newest number of the log; on the central
+everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
+to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
+Errors: 42704 no such link.';
+
+CREATE FUNCTION onerepl.restart_as_remote(link int) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM onerepl.position AS p WHERE p.link = restart_as_remote.link;
+    DELETE FROM onerepl.blocked AS b WHERE b.link = restart_as_remote.link;
+    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity
+        FROM onerepl.identity_at_last() AS h WHERE l.id = restart_as_remote.link;
+$$;
+COMMENT ON FUNCTION onerepl.restart_as_remote(int) IS 'A''s part of onerepl_restart_link.';
+
+CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    -- The lock of the receiver that works for the link (src/receiver/link_lock.h): not amid its writing.
+    SELECT pg_advisory_xact_lock(x'6f6e6572'::int, restart_as_central.link);
+    DELETE FROM onerepl.applied AS a WHERE a.link = restart_as_central.link;
+    DELETE FROM onerepl.waiting AS w WHERE w.link = restart_as_central.link;
+    DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
+    DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;
+    DELETE FROM onerepl.remote_description AS d WHERE d.link = restart_as_central.link;
+    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL WHERE l.id = restart_as_central.link;
+$$;
+COMMENT ON FUNCTION onerepl.restart_as_central(int) IS 'B''s part of onerepl_restart_link.';
+
+CREATE FUNCTION onerepl.set_paused(name text, paused bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    changed onerepl.link := onerepl.get_link(name);
+BEGIN
+    IF changed.paused = paused THEN
+        RETURN;
+    END IF;
+    UPDATE onerepl.link AS l SET paused = set_paused.paused WHERE l.id = changed.id;
+    PERFORM onerepl.write_journal(0, changed.id, 'P11', format('link "%s" was %s by %s', changed.name,
+                                                               CASE WHEN paused THEN 'paused' ELSE 'resumed' END, session_user));
+    PERFORM onerepl.wake_at_commit(changed.role = 'remote', changed.role = 'central');
+END $$;
+COMMENT ON FUNCTION onerepl.set_paused(text, bool) IS 'What onerepl_pause and onerepl_resume share.';
+
+CREATE FUNCTION onerepl_pause(link text) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.set_paused(link, true) $$;
+COMMENT ON FUNCTION onerepl_pause(text) IS
+'Pauses a link until onerepl_resume: on the remote nothing more is sent, on the central nothing more is written. Contact is
+kept, and nothing is lost. Pausing a paused link changes nothing. Errors: 42704 no such link. Rules: P2, P11.';
+
+CREATE FUNCTION onerepl_resume(link text) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.set_paused(link, false) $$;
+COMMENT ON FUNCTION onerepl_resume(text) IS 'Ends what onerepl_pause began. Errors: 42704 no such link.';

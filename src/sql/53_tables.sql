@@ -1,0 +1,211 @@
+-- Which tables are captured, and their triggers.
+
+-- What the self-check knows of each tracked table and of each of its partitions.
+CREATE TABLE onerepl.checked (
+    relation    oid PRIMARY KEY,
+    root        oid NOT NULL,           -- the tracked table; itself, or the partitioned table that it belongs to
+    name        text NOT NULL,          -- schema-qualified, as last seen
+    dropped     bool NOT NULL DEFAULT false,
+    rewritten   bool NOT NULL DEFAULT false,    -- ALTER TABLE gave its rows new values, which nothing captures
+    attached    bool NOT NULL DEFAULT false     -- held rows when it became a partition
+);
+
+-- A tracked table, and all partitions of a partitioned one. Without pg_partition_tree, which would wait for locks.
+CREATE VIEW onerepl.tracked_member AS
+    WITH RECURSIVE member (root, relation) AS (
+        SELECT t.relation::oid, t.relation::oid FROM onerepl.tracked AS t
+        UNION
+        SELECT m.root, i.inhrelid
+        FROM member AS m
+        JOIN pg_catalog.pg_inherits AS i ON i.inhparent = m.relation AND NOT i.inhdetachpending
+        JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid AND c.relispartition
+    )
+    SELECT m.root, m.relation, pg_catalog.format('%I.%I', n.nspname, c.relname) AS name, c.relkind, c.relpersistence
+    FROM member AS m
+    JOIN pg_catalog.pg_class AS c ON c.oid = m.relation
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace;
+
+CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT reason text, OUT hint text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.*
+    FROM pg_class AS c
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL (
+        SELECT '42809', 'it is a view', 'Add the tables that the view reads.' WHERE c.relkind IN ('v', 'm')
+        UNION ALL
+        SELECT '42809', 'it is a foreign table', 'Add the table in the database in which it is.' WHERE c.relkind = 'f'
+        UNION ALL
+        SELECT '42809', 'it is not a table', NULL WHERE c.relkind NOT IN ('r', 'p', 'v', 'm', 'f')
+        UNION ALL
+        SELECT '0A000', 'it is a system catalog', NULL
+            WHERE n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')
+        UNION ALL
+        SELECT '0A000', 'it is a table of onerepl', NULL WHERE n.nspname = 'onerepl'
+        UNION ALL
+        SELECT '0A000', 'it is a temporary table', 'Only its session could replicate it; use a permanent table.'
+            WHERE c.relpersistence = 't'
+        UNION ALL
+        SELECT '0A000', 'it is an unlogged table', 'Use ALTER TABLE ... SET LOGGED first: a crash would empty it, and the log would not know.'
+            WHERE c.relpersistence = 'u'
+        UNION ALL
+        SELECT '42710', format('it is a partition of %s, which is tracked', m.root::regclass), NULL
+            FROM onerepl.tracked_member AS m WHERE m.relation = c.oid AND m.root <> c.oid
+    ) AS r (code, reason, hint)
+    WHERE c.oid = why_not_tracked.relation
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.why_not_tracked(regclass) IS
+'Why a relation can not be tracked: SQLSTATE, reason, way out; nulls if it can.';
+
+CREATE FUNCTION onerepl.create_trigger(relation regclass, name text, event text, function text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    target text := (SELECT format('%I.%I', n.nspname, c.relname)
+                    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation);
+BEGIN
+    EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %s FOR EACH %s EXECUTE FUNCTION %s()', name, event, target,
+                   CASE event WHEN 'TRUNCATE' THEN 'STATEMENT' ELSE 'ROW' END, function);
+    -- Also under session_replication_role = replica: a restore, or a chain of databases.
+    EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', target, name);
+    -- DROP EXTENSION takes the triggers along.
+    EXECUTE format('ALTER TRIGGER %I ON %s DEPENDS ON EXTENSION onerepl', name, target);
+END $$;
+COMMENT ON FUNCTION onerepl.create_trigger(regclass, text, text, text) IS
+'Creates one of onerepl''s AFTER triggers or makes it right again: fires always, goes with the extension.';
+
+CREATE FUNCTION onerepl.drop_triggers(relation regclass, pattern text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        SELECT t.tgname, format('%I.%I', n.nspname, c.relname) AS target
+        FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE t.tgrelid = drop_triggers.relation AND t.tgname LIKE pattern AND t.tgparentid = 0
+    LOOP
+        EXECUTE format('DROP TRIGGER %I ON %s', found.tgname, found.target);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION onerepl.drop_triggers(regclass, text) IS
+'Drops the triggers of a table whose names are LIKE the pattern, those of its partitions that came from them included.';
+
+CREATE FUNCTION onerepl.track(relation regclass, lock_pending bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    refused record;
+    member regclass;
+    is_new bool;
+BEGIN
+    SELECT * INTO refused FROM onerepl.why_not_tracked(track.relation);
+    IF refused.code IS NOT NULL THEN
+        RAISE EXCEPTION 'table % can not be tracked', track.relation USING
+            ERRCODE = refused.code,
+            DETAIL = format('%s.', upper(left(refused.reason, 1)) || substr(refused.reason, 2)),
+            HINT = coalesce(refused.hint, '');
+    END IF;
+    INSERT INTO onerepl.tracked AS t (relation, lock_pending) VALUES (track.relation, track.lock_pending)
+        ON CONFLICT (relation) DO UPDATE SET lock_pending = excluded.lock_pending
+        RETURNING t.xmax = 0 INTO is_new;
+    PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture', 'INSERT OR UPDATE OR DELETE', 'onerepl.capture');
+    FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
+        PERFORM onerepl.create_trigger(member, '!onerepl_truncate', 'TRUNCATE', 'onerepl.capture_truncate');
+    END LOOP;
+    PERFORM onerepl.remember_members(track.relation);
+    PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
+        CASE WHEN is_new THEN '' ELSE ' anew' END, session_user));
+END $$;
+COMMENT ON FUNCTION onerepl.track(regclass, bool) IS 'onerepl_add_table, after the rights were checked.';
+
+CREATE FUNCTION onerepl.remember_members(root regclass) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM onerepl.checked AS c
+        WHERE c.root = remember_members.root
+           OR c.name IN (SELECT m.name FROM onerepl.tracked_member AS m WHERE m.root = remember_members.root);
+    INSERT INTO onerepl.checked (relation, root, name)
+        SELECT m.relation, m.root, m.name FROM onerepl.tracked_member AS m WHERE m.root = remember_members.root;
+$$;
+COMMENT ON FUNCTION onerepl.remember_members(regclass) IS
+'Takes a tracked table and its partitions as they are now as what is right; the self-check tells of what differs later.';
+
+CREATE FUNCTION onerepl.untrack(relation regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    member regclass;
+BEGIN
+    FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = untrack.relation LOOP
+        PERFORM onerepl.drop_triggers(member, '!onerepl\_truncate');
+    END LOOP;
+    PERFORM onerepl.drop_triggers(untrack.relation, '!onerepl\_capture');
+    DELETE FROM onerepl.checked AS c WHERE c.root = untrack.relation OR c.name = untrack.relation::text
+        OR c.name = (SELECT format('%I.%I', n.nspname, k.relname) FROM pg_class AS k JOIN pg_namespace AS n ON n.oid = k.relnamespace
+                     WHERE k.oid = untrack.relation);
+    DELETE FROM onerepl.tracked AS t WHERE t.relation = untrack.relation;
+    IF FOUND THEN
+        PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s is no longer tracked, by %s', untrack.relation, session_user));
+    ELSE
+        RAISE NOTICE 'table % is not tracked', untrack.relation;
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.untrack(regclass) IS 'onerepl_remove_table, after the rights were checked.';
+
+CREATE FUNCTION onerepl.track_schema(schema_name text, relations regclass[]) RETURNS int
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass;
+    refused record;
+    added int := 0;
+BEGIN
+    FOREACH relation IN ARRAY relations LOOP
+        SELECT * INTO refused FROM onerepl.why_not_tracked(relation);
+        IF refused.code = '42710' THEN
+            CONTINUE;   -- a partition of a table that was added before it
+        END IF;
+        IF refused.code IS NOT NULL THEN
+            RAISE WARNING 'table % can not be tracked: %', relation, refused.reason USING
+                ERRCODE = refused.code, HINT = coalesce(refused.hint, '');
+            PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s of schema %I can not be tracked: %s', relation,
+                                                                schema_name, refused.reason), refused.hint);
+        ELSE
+            PERFORM onerepl.track(relation, false);
+            added := added + 1;
+        END IF;
+    END LOOP;
+    RETURN added;
+END $$;
+COMMENT ON FUNCTION onerepl.track_schema(text, regclass[]) IS 'onerepl_add_schema, after the rights were checked.';
+
+-- These run with the caller's rights until they have found that the tables are the caller's, and then with their owner's.
+
+CREATE FUNCTION onerepl_add_table(relation regclass, lock_pending bool DEFAULT false) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_table'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl_add_table(regclass, bool) IS
+'Tracks a table: from now on each change of it goes to every central. A partitioned table is tracked with all its partitions,
+those that come later included. lock_pending: the lock rule of the state table (P6). Calling it again makes damaged or missing
+triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
+missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
+Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
+system catalog or onerepl''s own; 42710 it is a partition of a tracked table.';
+
+CREATE FUNCTION onerepl_add_schema(schema_name text) RETURNS int
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl_add_schema(text) IS
+'Tracks all tables that the schema has now; returns how many. One that can not be tracked gives a WARNING and a journal entry
+that say why. Tables made later are not added by themselves. Errors: 3F000 no such schema; 42501 a table in it is not yours.';
+
+CREATE FUNCTION onerepl_remove_table(relation regclass) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_remove_table'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl_remove_table(regclass) IS
+'Ends the tracking of a table: what was captured will still be sent, later changes will not. A NOTICE if it was not tracked.
+Errors: 42501 you do not own the table.';

@@ -1,0 +1,89 @@
+-- The central: what to do with records that can not be written (state F, P13).
+
+CREATE FUNCTION onerepl.journal_resolution(target onerepl.link, how text, records int8, first int8, last int8, condition text)
+    RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.write_journal(
+        CASE how WHEN 'retry' THEN 0 WHEN 'overwrite' THEN 1 ELSE 2 END, target.id, 'P13',
+        format(CASE how WHEN 'retry' THEN '%s of link "%s" will be tried again%s, by %s'
+                        WHEN 'overwrite' THEN '%s of link "%s" will overwrite what stands in the way%s, by %s'
+                        ELSE '%s of link "%s" will be skipped%s, by %s' END,
+               CASE records WHEN 1 THEN format('record %s', first) ELSE format('%s failed records', records) END,
+               target.name, condition, session_user),
+        CASE how WHEN 'skip' THEN 'The tables of the two databases differ from now on unless you make the skipped changes by hand.' END,
+        first, last)
+$$;
+COMMENT ON FUNCTION onerepl.journal_resolution(onerepl.link, text, int8, int8, int8, text) IS
+'Tells the journal who resolved failures and how: overwriting is a warning, skipping is critical.';
+
+CREATE FUNCTION onerepl.check_resolution(how text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF how IS NULL OR how NOT IN ('retry', 'overwrite', 'skip') THEN
+        RAISE EXCEPTION 'unknown way to resolve a failure: "%"', how USING
+            ERRCODE = 'invalid_parameter_value',
+            HINT = 'Use retry, overwrite or skip.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_resolution(text) IS 'Errors: 22023 unless it is retry, overwrite or skip.';
+
+CREATE FUNCTION onerepl_resolve(link text, n int8, how text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    target onerepl.link := onerepl.get_link(onerepl_resolve.link, 'central');
+BEGIN
+    PERFORM onerepl.check_resolution(onerepl_resolve.how);
+    UPDATE onerepl.failure AS f SET resolution = onerepl_resolve.how, resolved_by = session_user
+        WHERE f.link = target.id AND f.n = onerepl_resolve.n;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'record % of link "%" is no failure', onerepl_resolve.n, target.name USING
+            ERRCODE = 'no_data_found',
+            HINT = 'The view onerepl.failed lists the failures.';
+    END IF;
+    PERFORM onerepl.journal_resolution(target, onerepl_resolve.how, 1, onerepl_resolve.n, onerepl_resolve.n, '');
+    PERFORM onerepl.wake_at_commit(false, true);
+END $$;
+COMMENT ON FUNCTION onerepl_resolve(text, int8, text) IS
+'Resolves a failure on the central: says what is to be done with record n, which could not be written. how: ''retry'' (you have
+removed the cause), ''overwrite'' (the incoming row replaces the rows that stand in its way; an update or delete of a missing row
+becomes an insert or nothing), or ''skip'' (the record counts as written; nothing of it is). The record''s whole transaction is
+then tried again. Overwriting is journalled as a warning, skipping as critical, both with your name.
+Errors: 42704 no such link; P0002 the record is no failure; 22023 another way than these; 55000 this database is the remote of
+the link. Rule: P13.';
+
+CREATE FUNCTION onerepl_resolve_all(link text, how text, sqlstate text DEFAULT NULL, relation text DEFAULT NULL,
+                                    constraint_name text DEFAULT NULL) RETURNS int8
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    target onerepl.link := onerepl.get_link(onerepl_resolve_all.link, 'central');
+    resolved record;
+BEGIN
+    PERFORM onerepl.check_resolution(onerepl_resolve_all.how);
+    WITH changed AS (
+        UPDATE onerepl.failure AS f SET resolution = onerepl_resolve_all.how, resolved_by = session_user
+            WHERE f.link = target.id
+              AND (onerepl_resolve_all.sqlstate IS NULL OR f.sqlstate = onerepl_resolve_all.sqlstate)
+              AND (onerepl_resolve_all.relation IS NULL OR f.relation = onerepl_resolve_all.relation)
+              AND (onerepl_resolve_all.constraint_name IS NULL OR f.constraint_name = onerepl_resolve_all.constraint_name)
+            RETURNING f.n
+    )
+    SELECT count(*) AS records, min(n) AS first, max(n) AS last INTO resolved FROM changed;
+    IF resolved.records > 0 THEN
+        PERFORM onerepl.journal_resolution(target, onerepl_resolve_all.how, resolved.records, resolved.first, resolved.last,
+            concat(' with SQLSTATE ' || onerepl_resolve_all.sqlstate, ' of table ' || onerepl_resolve_all.relation,
+                   ' against constraint ' || onerepl_resolve_all.constraint_name));
+        PERFORM onerepl.wake_at_commit(false, true);
+    END IF;
+    RETURN resolved.records;
+END $$;
+COMMENT ON FUNCTION onerepl_resolve_all(text, text, text, text, text) IS
+'Resolves all failures of a link that match, as onerepl_resolve does with one; returns how many. sqlstate, relation (as
+onerepl.failed shows it), constraint_name: only failures with these; null: any. Only the failures known now: a transaction that
+fails later, or otherwise, asks again. Errors: 42704 no such link; 22023 another way than retry, overwrite or skip; 55000 this
+database is the remote of the link. Rule: P13.';

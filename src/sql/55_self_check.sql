@@ -1,0 +1,183 @@
+-- The self-check: is every tracked table really captured, every guarded one guarded? Run by a worker once a minute.
+
+-- What is wrong now. Told to the journal once, when it is found.
+CREATE TABLE onerepl.problem (
+    relation    oid NOT NULL,
+    kind        text NOT NULL,
+    message     text NOT NULL,
+    hint        text NOT NULL,
+    since       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (relation, kind)
+);
+
+-- ALTER TABLE ... TYPE ... USING and ADD COLUMN with a volatile default give rows new values without firing a trigger.
+-- Other rewrites (CLUSTER, VACUUM FULL, TRUNCATE, SET LOGGED) do not come by here, or have other reasons.
+CREATE FUNCTION onerepl.note_rewrite() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_event_trigger_table_rewrite_reason() & 6 <> 0 THEN
+        UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = pg_event_trigger_table_rewrite_oid();
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.note_rewrite() IS
+'Notes for the self-check that ALTER TABLE gave the rows of a tracked table new values, which are not captured.';
+CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
+ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
+
+CREATE FUNCTION onerepl.had_rows_before_attach(partition oid, name text) RETURNS bool
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '1s' AS $$
+DECLARE
+    result bool;
+BEGIN
+    -- Row versions older than the partition's pg_inherits row. Those of CREATE TABLE ... PARTITION OF are all younger.
+    EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s AS r, pg_inherits AS i WHERE i.inhrelid = $1 AND '
+                   '(age(r.xmin) > age(i.xmin) OR (r.xmin = i.xmin AND r.cmin::text::int8 < i.cmin::text::int8)))', name)
+        INTO result USING partition;
+    RETURN result;
+EXCEPTION WHEN lock_not_available OR undefined_table THEN
+    RETURN NULL;    -- next minute
+END $$;
+COMMENT ON FUNCTION onerepl.had_rows_before_attach(oid, text) IS
+'Whether a partition holds rows that were in it when it was attached; null: can not be said now.';
+
+CREATE FUNCTION onerepl.note_tables() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone record;
+BEGIN
+    FOR gone IN
+        SELECT t.relation::oid AS relation, c.name
+        FROM onerepl.tracked AS t LEFT JOIN onerepl.checked AS c ON c.relation = t.relation
+        WHERE NOT EXISTS (SELECT FROM pg_class AS k WHERE k.oid = t.relation)
+    LOOP
+        DELETE FROM onerepl.tracked AS t WHERE t.relation = gone.relation;
+        UPDATE onerepl.checked AS c SET dropped = true WHERE c.relation = gone.relation;
+        PERFORM onerepl.write_journal(1, NULL, 'P6', format('tracked table %s was dropped', coalesce(gone.name, gone.relation::text)));
+    END LOOP;
+    DELETE FROM onerepl.checked AS c
+        WHERE NOT c.dropped AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = c.relation);
+    INSERT INTO onerepl.checked (relation, root, name, attached)
+        SELECT m.relation, m.root, m.name, m.attached
+        FROM (SELECT n.*, CASE WHEN n.relkind = 'r' AND n.relation <> n.root
+                               THEN onerepl.had_rows_before_attach(n.relation, n.name) ELSE false END AS attached
+              FROM onerepl.tracked_member AS n
+              WHERE NOT EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = n.relation)) AS m
+        WHERE m.attached IS NOT NULL
+        ON CONFLICT DO NOTHING;
+    -- A plain renaming is no problem; another table under the old name is, see onerepl.current_problems.
+    UPDATE onerepl.checked AS c SET name = m.name
+        FROM onerepl.tracked_member AS m
+        WHERE m.relation = c.relation AND m.name <> c.name AND to_regclass(c.name) IS NULL;
+END $$;
+COMMENT ON FUNCTION onerepl.note_tables() IS
+'Brings onerepl.checked up to date: tables that were dropped or renamed, partitions that came.';
+
+-- A trigger is right if it is there, fires always, for the right events, unconditionally, and calls the right function.
+CREATE FUNCTION onerepl.trigger_fault(relation oid, name text, type int, function regprocedure) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN t.oid IS NULL THEN 'is missing'
+                WHEN t.tgenabled = 'D' THEN 'is disabled'
+                WHEN t.tgenabled <> 'A' THEN 'does not fire always'
+                WHEN t.tgfoid <> function OR t.tgtype <> coalesce(type, t.tgtype) OR t.tgqual IS NOT NULL OR t.tgattr <> ''::int2vector
+                THEN 'is not the one that onerepl made' END
+    FROM (VALUES (1)) AS one
+    LEFT JOIN pg_trigger AS t ON t.tgrelid = relation AND t.tgname = trigger_fault.name
+$$;
+COMMENT ON FUNCTION onerepl.trigger_fault(oid, text, int, regprocedure) IS
+'What is wrong with one of onerepl''s triggers; null: nothing. type: as in pg_trigger.tgtype; null: any.';
+
+CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT m.relation, 'capture trigger', format('changes of table %s are not captured: its trigger !onerepl_capture %s', m.name, f.fault),
+           format('Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s: what changed meanwhile was not sent.',
+                  m.root::regclass)
+    FROM onerepl.tracked_member AS m,
+         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_capture', 29, 'onerepl.capture()') AS fault) AS f
+    WHERE f.fault IS NOT NULL
+    UNION ALL
+    SELECT m.relation, 'truncate trigger', format('TRUNCATE of table %s is not captured: its trigger !onerepl_truncate %s', m.name, f.fault),
+           format('Call onerepl_add_table(%L) to repair it. If the table was truncated meanwhile, truncate it on the central too.',
+                  m.root::regclass)
+    FROM onerepl.tracked_member AS m,
+         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_truncate', 32, 'onerepl.capture_truncate()') AS fault) AS f
+    WHERE f.fault IS NOT NULL
+    UNION ALL
+    SELECT m.relation, 'unlogged', format('tracked table %s is unlogged: a crash empties it, and the log does not know', m.name),
+           format('Use ALTER TABLE %s SET LOGGED.', m.name)
+    FROM onerepl.tracked_member AS m WHERE m.relpersistence = 'u'
+    UNION ALL
+    SELECT c.relation, 'rewritten', format('ALTER TABLE gave the rows of table %s new values, which were not captured', m.name),
+           format('Make the same change on the central, compare the table there, then call onerepl_add_table(%L).', m.root::regclass)
+    FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.rewritten
+    UNION ALL
+    SELECT c.relation, 'attached', format('partition %s was attached with rows in it, which were not captured', m.name),
+           format('Copy these rows to the central, then call onerepl_add_table(%L).', m.root::regclass)
+    FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.attached
+    UNION ALL
+    SELECT c.relation, 'replaced',
+           format(CASE WHEN c.dropped THEN 'table %s was dropped and made again; the new one is not tracked'
+                       ELSE 'table %s was put in the place of a tracked one; it is not tracked itself' END, c.name),
+           format('Make the table the same on the central and call onerepl_add_table(%1$L), or onerepl_remove_table(%1$L) if it is not to be tracked.',
+                  c.name)
+    FROM onerepl.checked AS c
+    WHERE to_regclass(c.name) <> c.relation
+      AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = to_regclass(c.name))
+      AND (c.dropped OR c.relation = c.root)
+$$;
+COMMENT ON FUNCTION onerepl.capture_problems() IS 'What is wrong with the tracked tables now, and its cure.';
+
+CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT g.relation, 'guard trigger', format('table %s is not read-only: its trigger !onerepl_guard %s', g.relation::regclass, f.fault),
+           format('Drop the trigger, if there is one; onerepl makes it again with the next change of the table. '
+                  'Then compare the table with the remote''s.')
+    FROM (SELECT DISTINCT d.relation::oid AS relation FROM onerepl.guarded AS d) AS g
+    JOIN pg_class AS c ON c.oid = g.relation,
+         LATERAL (SELECT onerepl.trigger_fault(g.relation, '!onerepl_guard', NULL, 'onerepl.guard()') AS fault) AS f
+    WHERE f.fault IS NOT NULL
+$$;
+COMMENT ON FUNCTION onerepl.guard_problems() IS 'What is wrong with the guards of the tables that onerepl writes (P8).';
+
+CREATE FUNCTION onerepl.self_check() RETURNS int
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    entry record;
+BEGIN
+    -- One at a time: the journal is to hear of a problem once.
+    PERFORM pg_advisory_xact_lock('onerepl.problem'::regclass::oid::int8);
+    PERFORM onerepl.note_tables();
+    FOR entry IN
+        WITH found AS MATERIALIZED (
+            SELECT * FROM onerepl.capture_problems() UNION ALL SELECT * FROM onerepl.guard_problems()
+        ), solved AS (
+            DELETE FROM onerepl.problem AS p
+                WHERE NOT EXISTS (SELECT FROM found AS f WHERE f.relation = p.relation AND f.kind = p.kind)
+                RETURNING p.*
+        ), new AS (
+            INSERT INTO onerepl.problem AS p (relation, kind, message, hint)
+                SELECT f.relation, f.kind, f.message, f.hint FROM found AS f
+                ON CONFLICT (relation, kind) DO UPDATE SET message = excluded.message, hint = excluded.hint
+                    WHERE p.message <> excluded.message
+                RETURNING p.*
+        )
+        SELECT 2 AS level, n.message, n.hint FROM new AS n
+        UNION ALL
+        SELECT 0, 'no longer so: ' || s.message, NULL FROM solved AS s
+    LOOP
+        PERFORM onerepl.write_journal(entry.level, NULL, 'P6', entry.message, entry.hint);
+    END LOOP;
+    RETURN (SELECT count(*) FROM onerepl.problem);
+END $$;
+COMMENT ON FUNCTION onerepl.self_check() IS
+'Looks whether every tracked table is really captured and every table that onerepl writes is read-only for others: triggers
+missing, disabled or changed; tables dropped and made again, or replaced; partitions attached with rows in them; rewrites that
+changed values. What is new is critical in the journal, with its cure; the view onerepl.problems and onerepl_status() show it
+until it is cured. Returns the number of problems. A worker calls it once a minute.';

@@ -1,0 +1,178 @@
+-- onerepl_status(): where every link stands, in words, and what to do.
+
+-- Each state is decided in one function per role; the first reason that holds wins.
+CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.* FROM (VALUES (1)) AS one
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    CROSS JOIN LATERAL (
+        SELECT 'no contact', CASE l.role
+                   WHEN 'remote' THEN 'See last_error; look whether the central runs, and whether its setting onerepl.listen and the url agree.'
+                   ELSE 'Look whether the remote runs and whether it can reach this server.' END
+            WHERE c.last_contact < clock_timestamp() - interval '3 seconds'
+                  - onerepl.effective_interval(l.reply_timeout, 'onerepl.reply_timeout', '10 s')
+               OR (c.last_contact IS NULL AND c.last_error IS NOT NULL)
+        UNION ALL
+        SELECT 'starting', CASE l.role
+                   WHEN 'remote' THEN 'Nothing, unless it stays so: then look whether onerepl is in shared_preload_libraries, and this database in onerepl.databases.'
+                   ELSE 'Call onerepl_add_central at the remote with the same secret; look whether onerepl.listen is set here.' END
+            WHERE c.last_contact IS NULL
+    ) AS r (state, what_to_do)
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.contact_state(onerepl.link) IS 'States that say that the peer is not there; nulls: it is.';
+
+CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'stopped: ' || (ARRAY['the central has lost changes that it had confirmed', 'the remote has lost changes that it had sent',
+                                 'the two histories differ', 'another database answers than before'])[l.stop],
+           CASE l.stop
+               WHEN 4 THEN 'Look at url and secret of the link. If the other database is the right one, make the tables equal and call onerepl_restart_link at the central, then at the remote.'
+               ELSE 'Make the tables equal, then call onerepl_restart_link at the central, then at the remote.' END
+    WHERE l.stop <> 0
+$$;
+COMMENT ON FUNCTION onerepl.stop_state(onerepl.link) IS 'The state of a link that P9 has stopped (core/body.h Stop); nulls: it is not.';
+
+CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.* FROM (VALUES (1)) AS one
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    LEFT JOIN LATERAL (SELECT min(b.n) AS n FROM onerepl.blocked AS b WHERE b.link = l.id AND b.n > sent) AS first ON true
+    CROSS JOIN LATERAL (
+        SELECT p.* FROM onerepl.stop_state(l) AS p WHERE p.state IS NOT NULL
+        UNION ALL
+        SELECT 'capture stopped: the log reached onerepl.log_critical_size',
+               'Changes are not captured any more. Make room, make the tables equal and call onerepl_restart_link at the central, then here.'
+            FROM onerepl.log_state AS g WHERE g.capture_stopped
+        UNION ALL
+        SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
+        UNION ALL
+        SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
+        UNION ALL
+        SELECT format('blocked at %s', first.n), format('Call onerepl_unblock(%L, %s) to go on.', l.name, first.n)
+            WHERE first.n = sent + 1 AND first.n <= m
+        UNION ALL
+        SELECT 'the central is ' || c.peer_state, 'Look at onerepl_status() there.'
+            WHERE c.peer_state ~ '^(failed|stopped|paused)'
+        UNION ALL
+        SELECT 'in step', 'Nothing.' WHERE s = m
+        UNION ALL
+        SELECT 'running', 'Nothing.'
+    ) AS r (state, what_to_do)
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.remote_state(onerepl.link, int8, int8, int8) IS 'The state of a link as the remote sees it.';
+
+CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.* FROM (VALUES (1)) AS one
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    LEFT JOIN LATERAL (SELECT min(f.n) AS n FROM onerepl.failure AS f WHERE f.link = l.id AND f.resolution IS NULL) AS failed ON true
+    LEFT JOIN LATERAL (SELECT min(w.first) AS n FROM onerepl.waiting AS w WHERE w.link = l.id) AS queue ON true
+    CROSS JOIN LATERAL (
+        SELECT p.* FROM onerepl.stop_state(l) AS p WHERE p.state IS NOT NULL
+        UNION ALL
+        SELECT format('failed at %s', failed.n),
+               format('See onerepl.failed; remove the cause, then onerepl_resolve(%L, %s, ''retry''), or ''overwrite'' or ''skip''.', l.name, failed.n)
+            WHERE failed.n IS NOT NULL
+        UNION ALL
+        SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
+        UNION ALL
+        SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
+        UNION ALL
+        SELECT 'the remote is ' || c.peer_state, 'Look at onerepl_status() there.'
+            WHERE c.peer_state ~ '^(blocked|stopped|paused)'
+        UNION ALL
+        SELECT format('waiting for %s', s + 1), 'Nothing: it was asked for.' WHERE queue.n > s + 1
+        UNION ALL
+        SELECT 'in step', 'Nothing.' WHERE s = m
+        UNION ALL
+        SELECT 'running', 'Nothing.'
+    ) AS r (state, what_to_do)
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.central_state(onerepl.link, int8, int8) IS 'The state of a link as the central sees it.';
+
+CREATE FUNCTION onerepl.log_size() RETURNS int8
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT sum(pg_total_relation_size(t))::int8
+    FROM (VALUES ('onerepl.change_0'::regclass), ('onerepl.change_1'), ('onerepl.change_2'), ('onerepl.change_3'),
+                 ('onerepl.batch'), ('onerepl.description')) AS tables (t)
+$$;
+COMMENT ON FUNCTION onerepl.log_size() IS 'Bytes on disk of the remote''s log, with its indexes (P7).';
+
+CREATE FUNCTION onerepl.remote_status() RETURNS TABLE (link int, m int8, s int8, lag_seconds float8, lag_bytes int8, state text,
+                                                       what_to_do text, log_size int8)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT l.id, h.last, p.s,
+           CASE WHEN p.s >= h.last THEN 0
+                ELSE (SELECT extract(epoch FROM clock_timestamp() - b.made_at) FROM onerepl.batch AS b
+                      WHERE b.first <= p.s + 1 ORDER BY b.first DESC LIMIT 1) END,
+           -- The log's size over its records, times what is missing.
+           CASE WHEN p.s >= h.last THEN 0
+                ELSE (z.bytes * least(1, (h.last - p.s)::float8 / greatest(1, h.last - h.oldest + 1)))::int8 END,
+           t.state, t.what_to_do, z.bytes
+    FROM onerepl.link AS l
+    CROSS JOIN (SELECT coalesce(max(b.last), 0) AS last, coalesce(min(b.first), 1) AS oldest FROM onerepl.batch AS b) AS h
+    CROSS JOIN (SELECT onerepl.log_size() AS bytes) AS z
+    CROSS JOIN LATERAL (SELECT onerepl.confirmed_to(l.id) AS s, onerepl.sent_to(l.id) AS sent) AS p
+    CROSS JOIN LATERAL onerepl.remote_state(l, h.last, p.s, p.sent) AS t
+    WHERE l.role = 'remote'
+$$;
+COMMENT ON FUNCTION onerepl.remote_status() IS 'onerepl_status() of the links on which this database is the remote.';
+
+CREATE FUNCTION onerepl.central_status() RETURNS TABLE (link int, m int8, s int8, lag_seconds float8, lag_bytes int8, state text,
+                                                        what_to_do text, log_size int8)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT l.id, h.m, p.s,
+           CASE WHEN h.m <= p.s THEN 0
+                ELSE extract(epoch FROM clock_timestamp() - coalesce(q.since, a.at)) END,
+           coalesce(q.bytes, 0), t.state, t.what_to_do, NULL::int8
+    FROM onerepl.link AS l
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    CROSS JOIN LATERAL (SELECT onerepl.written_to(l.id) AS s) AS p
+    -- What the remote said last may be older than what has come since.
+    CROSS JOIN LATERAL (SELECT CASE WHEN c.peer_number IS NOT NULL THEN greatest(c.peer_number, p.s) END AS m) AS h
+    LEFT JOIN LATERAL (SELECT sum(w.size)::int8 AS bytes, min(w.received_at) AS since FROM onerepl.waiting AS w WHERE w.link = l.id) AS q ON true
+    LEFT JOIN LATERAL (SELECT d.at FROM onerepl.applied AS d WHERE d.link = l.id ORDER BY d.seq DESC LIMIT 1) AS a ON true
+    CROSS JOIN LATERAL onerepl.central_state(l, h.m, p.s) AS t
+    WHERE l.role = 'central'
+$$;
+COMMENT ON FUNCTION onerepl.central_status() IS 'onerepl_status() of the links on which this database is the central.';
+
+CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid, s int8, m int8, lag_records int8, lag_seconds float8,
+                                                lag_bytes int8, state text, last_contact timestamptz, last_error text,
+                                                what_to_do text, problems int8, log_size int8)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
+           c.last_error,
+           CASE WHEN p.problems > 0
+                THEN concat(format('See onerepl.problems: %s problem%s with tables. ', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
+                            nullif(t.what_to_do, 'Nothing.'))
+                ELSE t.what_to_do END,
+           p.problems, t.log_size
+    FROM (SELECT * FROM onerepl.remote_status() UNION ALL SELECT * FROM onerepl.central_status()) AS t
+    JOIN onerepl.link AS l ON l.id = t.link
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS problems FROM onerepl.problem AS q WHERE (q.kind = 'guard trigger') = (l.role = 'central')
+    ) AS p
+    ORDER BY l.role DESC, l.name
+$$;
+COMMENT ON FUNCTION onerepl_status() IS
+'One row for each link of this database.
+link, role: its name, and what this database is on it, ''remote'' or ''central''; peer: the other database, null before the first
+contact. s: S, what is confirmed (remote) or written (central); m: M, the newest number of the remote''s log, on the central as last
+told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
+lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
+state: in step, running, starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
+the central is ..., the remote is ...; last_contact: the last authentic message of the peer; last_error: of the last contact, null if it
+was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';

@@ -1,0 +1,34 @@
+-- The records of the log with their states, and the state of one object.
+
+CREATE FUNCTION onerepl.received_records(link int, frames bytea[])
+    RETURNS TABLE (n int8, relation text, object_id text, operation text, last_of_transaction bool)
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME', 'onerepl_received_records'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.received_records(int, bytea[]) IS
+'The records in frames that the central keeps (onerepl.received, onerepl.waiting), in order. link: onerepl.link.id. Parts of a
+record count once all are there. Damaged ones are left out.';
+
+CREATE FUNCTION onerepl.record_state(link int, n int8, confirmed int8, sent int8) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN n <= confirmed THEN 'C'
+                WHEN n <= sent THEN 'S'
+                WHEN EXISTS (SELECT FROM onerepl.blocked AS b WHERE b.link = record_state.link AND b.n = record_state.n) THEN 'B'
+                ELSE 'L' END
+$$;
+COMMENT ON FUNCTION onerepl.record_state(int, int8, int8, int8) IS 'The state of the remote''s record n on a link that stands there.';
+
+CREATE FUNCTION onerepl.record_changed_at(link int, n int8, state text, made_at timestamptz) RETURNS timestamptz
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(CASE state
+        WHEN 'C' THEN (SELECT p.at FROM onerepl.position AS p
+                       WHERE p.link = record_changed_at.link AND p.confirmed >= record_changed_at.n ORDER BY p.seq LIMIT 1)
+        WHEN 'S' THEN (SELECT p.at FROM onerepl.position AS p
+                       WHERE p.link = record_changed_at.link AND p.sent >= record_changed_at.n ORDER BY p.seq LIMIT 1)
+        WHEN 'B' THEN (SELECT b.at FROM onerepl.blocked AS b
+                       WHERE b.link = record_changed_at.link AND b.n = record_changed_at.n)
+    END, made_at)
+$$;
+COMMENT ON FUNCTION onerepl.record_changed_at(int, int8, text, timestamptz) IS
+'When the remote''s record n came into its state on a link: when it was numbered, sent, confirmed or blocked.';

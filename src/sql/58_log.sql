@@ -1,0 +1,98 @@
+-- The log as the specification describes it: record by record, with states. On the remote each record once per link.
+
+-- R: what was received and written; a record that came in parts has several rows in onerepl.received.
+CREATE VIEW onerepl.written_log AS
+    SELECT r.link, d.n, d.relation, d.object_id, d.operation, d.last_of_transaction, r.at
+    FROM onerepl.received AS r
+    CROSS JOIN LATERAL onerepl.received_records(r.link, ARRAY(
+        SELECT p.frames FROM onerepl.received AS p WHERE p.link = r.link AND p.first = r.first ORDER BY p.part)) AS d
+    WHERE r.part = 0;
+
+-- F: the object as it waits in the queue; failures know it only as a text for people.
+CREATE VIEW onerepl.failed_log AS
+    SELECT f.link, f.n, coalesce(d.relation, f.relation) AS relation, coalesce(d.object_id, f.key) AS object_id,
+           coalesce(d.operation, f.operation) AS operation, f.failed_at AS at
+    FROM onerepl.failure AS f
+    LEFT JOIN (
+        SELECT w.link, d.*
+        FROM onerepl.waiting AS w
+        CROSS JOIN LATERAL onerepl.received_records(w.link, ARRAY(
+            SELECT p.frames FROM onerepl.waiting AS p WHERE p.link = w.link AND p.first = w.first ORDER BY p.part)) AS d
+        WHERE w.part = 0
+          AND EXISTS (SELECT FROM onerepl.failure AS g WHERE g.link = w.link AND g.n BETWEEN w.first AND w.last)
+    ) AS d ON d.link = f.link AND d.n = f.n;
+
+CREATE VIEW onerepl.log AS
+    SELECT l.name AS link, r.n, r.relation, r.object_id, r.operation, s.state,
+           onerepl.record_changed_at(l.id, r.n, s.state, r.made_at) AS changed_at
+    FROM onerepl.link AS l
+    CROSS JOIN LATERAL (SELECT onerepl.confirmed_to(l.id) AS confirmed, onerepl.sent_to(l.id) AS sent OFFSET 0) AS p
+    JOIN onerepl.remote_log AS r ON r.n > l.start
+    CROSS JOIN LATERAL (SELECT onerepl.record_state(l.id, r.n, p.confirmed, p.sent) AS state) AS s
+    WHERE l.role = 'remote'
+    UNION ALL
+    SELECT l.name, w.n, w.relation, w.object_id, w.operation, 'R', w.at
+    FROM onerepl.written_log AS w JOIN onerepl.link AS l ON l.id = w.link
+    UNION ALL
+    SELECT l.name, f.n, f.relation, f.object_id, f.operation, 'F', f.at
+    FROM onerepl.failed_log AS f JOIN onerepl.link AS l ON l.id = f.link;
+COMMENT ON VIEW onerepl.log IS
+'The log record by record, each with its state: L, B, S, C on a remote, once for each link; R and F on a central, where the view
+goes back as far as onerepl.log_retention. object_id: the value of the key, or of several key columns a row literal; without a key
+the whole row; null if the object is the table. changed_at: when the record came into its state.';
+
+CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION onerepl.qualified_name(regclass) IS 'Schema and name, quoted as needed; null if there is no such relation.';
+
+CREATE FUNCTION onerepl_object_state(relation regclass, key text)
+    RETURNS TABLE (link text, state text, n int8, changed_at timestamptz)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH object (relation, key) AS (
+        VALUES (onerepl.qualified_name(onerepl_object_state.relation), onerepl_object_state.key)
+    ), newest AS MATERIALIZED (
+        SELECT r.n, r.made_at FROM object AS o
+        JOIN onerepl.remote_log AS r ON r.relation = o.relation AND r.object_id = o.key
+        WHERE EXISTS (SELECT FROM onerepl.link AS l WHERE l.role = 'remote')
+        ORDER BY r.n DESC LIMIT 1
+    )
+    SELECT l.name, coalesce(s.state, 'I'), CASE WHEN s.state IS NOT NULL THEN m.n END,
+           CASE WHEN s.state IS NOT NULL THEN onerepl.record_changed_at(l.id, m.n, s.state, m.made_at) END
+    FROM onerepl.link AS l
+    LEFT JOIN newest AS m ON m.n > l.start
+    LEFT JOIN LATERAL (
+        SELECT onerepl.record_state(l.id, m.n, onerepl.confirmed_to(l.id), onerepl.sent_to(l.id)) AS state WHERE m.n IS NOT NULL
+    ) AS s ON true
+    WHERE l.role = 'remote'
+    UNION ALL
+    SELECT l.name, coalesce(f.state, w.state, 'I'), coalesce(f.n, w.n), coalesce(f.at, w.at)
+    FROM onerepl.link AS l
+    CROSS JOIN object AS o
+    LEFT JOIN LATERAL (
+        SELECT 'F' AS state, d.n, d.at FROM onerepl.failed_log AS d
+        WHERE d.link = l.id AND d.relation = o.relation AND d.object_id = o.key ORDER BY d.n DESC LIMIT 1
+    ) AS f ON true
+    LEFT JOIN LATERAL (
+        -- Backwards, and only as far as the first row that has the object.
+        SELECT 'R' AS state, d.n, r.at FROM onerepl.received AS r
+        CROSS JOIN LATERAL (
+            SELECT max(e.n) AS n FROM onerepl.received_records(r.link, ARRAY(
+                SELECT p.frames FROM onerepl.received AS p WHERE p.link = r.link AND p.first = r.first ORDER BY p.part)) AS e
+            WHERE e.relation = o.relation AND e.object_id = o.key
+        ) AS d
+        WHERE r.link = l.id AND r.part = 0 AND d.n IS NOT NULL
+        ORDER BY r.first DESC LIMIT 1
+    ) AS w ON f.n IS NULL
+    WHERE l.role = 'central'
+$$;
+COMMENT ON FUNCTION onerepl_object_state(regclass, text) IS
+'The state of one object, once for each link: I, L, B, S or C where this database is the remote, I, R or F where it is the central.
+relation: the table; key: the value of its key as text, or of several key columns a row literal in their order, as ''(1,two)'' (as
+onerepl.log.object_id). n: its newest record, null in state I; changed_at: when it came into the state. An object whose records
+were purged from the log is in I again. It reads the log: take your time with a large one.
+On the central, relation is the table there; it must be called as at the remote.';

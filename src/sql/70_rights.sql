@@ -1,0 +1,31 @@
+-- Who may do what. Superusers may everything; everybody else nothing, but:
+--   pg_monitor: onerepl_status(), onerepl.journal, onerepl.queue, onerepl.problems, which show no row of a table.
+-- More is granted function by function (GRANT EXECUTE ON FUNCTION onerepl_pause(text) TO ...); reading keys and rows, with
+-- GRANT SELECT ON onerepl.log, onerepl.failed and GRANT USAGE ON SCHEMA onerepl. Nobody needs rights on onerepl.link, which holds
+-- the secrets.
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA onerepl FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA onerepl FROM PUBLIC;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA onerepl FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION onerepl_add_central(text, text, text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_add_remote(text, text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_remove_central(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_remove_remote(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_restart_link(text, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_pause(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_resume(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_block(text, int8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_unblock(text, int8) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_wait(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_add_table(regclass, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_add_schema(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_remove_table(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_resolve(text, int8, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_resolve_all(text, text, text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_object_state(regclass, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_status() FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA onerepl TO pg_monitor;
+GRANT EXECUTE ON FUNCTION onerepl_status() TO pg_monitor;
+GRANT SELECT ON onerepl.journal, onerepl.queue, onerepl.problems TO pg_monitor;
