@@ -231,11 +231,14 @@ RecordEncoder& Layouts::of(std::uint64_t description) {
     throw pg::Error("XX001", "table description " + std::to_string(description) + " is missing in the log");
 }
 
-void Layouts::trim() {
-    if (encoders_.size() <= layouts_kept) return;
+void Layouts::forget() {
     encoders_.clear();
     newest_ = nullptr;
-    MemoryContextReset(context_);
+    if (context_ != nullptr) MemoryContextReset(context_);
+}
+
+void Layouts::trim() {
+    if (encoders_.size() > layouts_kept) forget();
 }
 
 }  // namespace onerepl::log

@@ -67,6 +67,8 @@ class Layouts {
     RecordEncoder& of(std::uint64_t description);
     /// Null if there is no such description.
     RecordEncoder* find(std::uint64_t description);
+    /// Drops all; references become invalid.
+    void forget();
     /// Gives the memory back when very many descriptions were loaded; references become invalid then.
     void trim();
 

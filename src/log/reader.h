@@ -38,6 +38,7 @@ class Reader {
     Reader(Reader&&) noexcept;
     Reader& operator=(Reader&&) noexcept;
 
+    struct State;  // reader.cpp
     using Each = std::function<bool(const LogEntry&)>;
 
     /// Hands out the records from..to in order, from the middle of a batch or transaction if need be. Memory:
@@ -46,7 +47,6 @@ class Reader {
     ReadEnd read(Number from, Number to, const Each& each);
 
   private:
-    struct State;
     std::unique_ptr<State> state_;
 };
 
@@ -54,7 +54,7 @@ class Reader {
 struct TransactionAt {
     Range numbers;
     std::uint64_t xid = 0;
-    std::int64_t made_at = 0;  // TimestampTz of its batch
+    std::int64_t made_at = 0;  // when it was numbered, microseconds since 1970
 };
 /// The transaction that holds `n`, if its batch is still there.
 std::optional<TransactionAt> transaction_at(Number n);

@@ -1,0 +1,96 @@
+// What the batches say of the history: identities (P9), transactions, the log's ends; and the table
+// descriptions.
+#include "pg/pg.h"
+
+#include "log/batch.h"
+#include "log/layout.h"
+#include "log/numbering.h"
+#include "log/reader.h"
+#include "pg/spi.h"
+
+#include <algorithm>
+
+namespace onerepl::log {
+
+namespace {
+
+Identity identity_from(const Bytes& bytes) {
+    Identity identity{};
+    if (bytes.size() != identity.size()) throw pg::Error("XX001", "identity of a batch has a wrong length");
+    std::ranges::copy(bytes, identity.begin());
+    return identity;
+}
+
+/// Of a row (first, last, identity_before, random, ...).
+Batch batch_from(const pg::Row& row) {
+    return {{row.number(0), row.number(1)}, identity_from(row.bytea(2)), identity_from(row.bytea(3))};
+}
+
+}  // namespace
+
+std::optional<TransactionAt> transaction_at(Number n) {
+    std::optional<TransactionAt> result;
+    pg::query(
+        "SELECT first, transactions, (extract(epoch FROM made_at) * 1000000)::int8 FROM onerepl.batch"
+        " WHERE first <= $1 ORDER BY first DESC LIMIT 1",
+        {n}, [&](const pg::Row& row) {
+            const auto transactions = decode_transactions(row.bytea(1), row.number(0));
+            if (!transactions)
+                throw pg::Error("XX001", "onerepl.batch of number " + std::to_string(n) + " is damaged");
+            const std::size_t index = find_transaction(*transactions, n);
+            if (index == transactions->size()) return;
+            const NumberedTransaction& found = (*transactions)[index];
+            result = TransactionAt{{found.first, found.last()}, found.xid, row.int8(2)};
+        });
+    return result;
+}
+
+std::vector<Batch> batches(Range numbers) {
+    std::vector<Batch> result;
+    if (numbers.empty()) return result;
+    pg::query(
+        "SELECT first, last, identity_before, random FROM onerepl.batch WHERE first <= $2"
+        " AND first >= COALESCE((SELECT first FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT "
+        "1), 0)"
+        " AND last >= $1 ORDER BY first",
+        {numbers.first, numbers.last}, [&](const pg::Row& row) { result.push_back(batch_from(row)); });
+    return result;
+}
+
+std::optional<Identity> identity_at(Number n) {
+    std::optional<Identity> result;
+    if (n == 0) {
+        pg::query("SELECT id FROM onerepl.database", {},
+                  [&](const pg::Row& row) { result = identity_at_zero(row.uuid(0)); });
+        return result;
+    }
+    // The batch that holds n, or, when that is purged, the one that begins behind it.
+    pg::query(
+        "(SELECT first, last, identity_before, random FROM onerepl.batch WHERE first <= $1 ORDER BY first "
+        "DESC LIMIT 1)"
+        " UNION ALL"
+        " (SELECT first, last, identity_before, random FROM onerepl.batch WHERE first = $1 + 1)",
+        {n}, [&](const pg::Row& row) {
+            const Batch batch = batch_from(row);
+            if (batch.numbers.contains(n) || batch.numbers.first == n + 1)
+                result = onerepl::identity_at(batch, n);
+        });
+    return result;
+}
+
+Number first_number() {
+    return static_cast<Number>(pg::query_int8("SELECT first FROM onerepl.batch ORDER BY first LIMIT 1")
+                                   .value_or(static_cast<std::int64_t>(last_number() + 1)));
+}
+
+std::optional<Bytes> description(std::uint64_t id) {
+    std::optional<Bytes> result;
+    pg::query("SELECT layout FROM onerepl.description WHERE id = $1", {id}, [&](const pg::Row& row) {
+        const auto layout = decode_layout(row.bytea(0), id);
+        if (!layout) throw pg::Error("XX001", "table description " + std::to_string(id) + " is damaged");
+        encode_description(layout->describe(), result.emplace());
+    });
+    return result;
+}
+
+}  // namespace onerepl::log

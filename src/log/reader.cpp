@@ -1,0 +1,254 @@
+// Reading the log back in the order of its numbers.
+#include "pg/pg.h"
+
+#include "log/batch.h"
+#include "log/encoder.h"
+#include "log/pack_cache.h"
+#include "log/pack_scan.h"
+#include "log/reader.h"
+#include "log/transaction_order.h"
+#include "pg/spi.h"
+
+#include <deque>
+
+namespace onerepl::log {
+
+namespace {
+
+// Batch rows that one query brings.
+constexpr std::uint64_t batches_fetched = 64;
+// Buffers larger than this are given back after use.
+constexpr std::size_t large = 1024 * 1024;
+// Capture's flag of a transaction: records may be out of order.
+constexpr std::uint32_t flag_out_of_order = 1;
+
+struct EncodedBatch {
+    Range numbers;
+    Bytes transactions;
+};
+
+/// A memory context that is emptied for each pack. Not deleted when an exception passes: its parent is about
+/// to go.
+class Scratch {
+  public:
+    Scratch()
+        : parent_(CurrentMemoryContext), context_(pg::call([] {
+              return AllocSetContextCreate(CurrentMemoryContext, "onerepl log reader",
+                                           ALLOCSET_DEFAULT_SIZES);
+          })) {}
+    /// Code in `work` allocates in the context.
+    template <class Work>
+    auto in(Work&& work) {
+        struct Back {
+            MemoryContext to;
+            ~Back() { MemoryContextSwitchTo(to); }
+        } back{MemoryContextSwitchTo(context_)};
+        return work();
+    }
+    void reset() { MemoryContextReset(context_); }
+    void remove() { MemoryContextDelete(context_); }
+
+  private:
+    MemoryContext parent_;
+    MemoryContext context_;
+};
+
+}  // namespace
+
+/// What stays between reads.
+struct Reader::State {
+    Layouts layouts;
+    Bytes encoded;
+
+    // The batch that was read last, and some behind it.
+    std::deque<EncodedBatch> following;
+    Range batch;
+    std::vector<NumberedTransaction> transactions;
+
+    /// The pack where the last read ended, so that the next one need not count from the transaction's start.
+    struct {
+        std::uint64_t xid = 0;
+        std::int32_t seq = 0;
+        Number first = 0;
+    } resume;
+
+    std::optional<TransactionOrder> order;
+    PackCache packs;
+
+    bool load_batch(Number n);
+    void fetch_batches(Number n);
+    void release_large(std::size_t size);
+};
+
+void Reader::State::fetch_batches(Number n) {
+    following.clear();
+    pg::query(
+        "SELECT first, last, transactions FROM onerepl.batch"
+        " WHERE first >= (SELECT first FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT 1)"
+        " ORDER BY first LIMIT $2",
+        {n, batches_fetched}, [&](const pg::Row& row) {
+            following.push_back({{row.number(0), row.number(1)}, row.bytea(2)});
+        });
+}
+
+/// Makes the batch that holds `n` the current one; false if there is none.
+bool Reader::State::load_batch(Number n) {
+    if (batch.contains(n)) return true;
+    while (!following.empty() && following.front().numbers.last < n) following.pop_front();
+    if (following.empty() || !following.front().numbers.contains(n)) fetch_batches(n);
+    if (following.empty() || !following.front().numbers.contains(n)) return false;
+    auto decoded = decode_transactions(following.front().transactions, following.front().numbers.first);
+    if (!decoded || decoded->empty() || decoded->back().last() != following.front().numbers.last)
+        throw pg::Error("XX001", "onerepl.batch of number " + std::to_string(n) + " is damaged");
+    batch = following.front().numbers;
+    transactions = std::move(*decoded);
+    following.pop_front();
+    return true;
+}
+
+/// After a pack of `size` bytes: a row of 100 MB is not to stay in three buffers until the next one comes.
+void Reader::State::release_large(std::size_t size) {
+    if (encoded.capacity() > large) Bytes().swap(encoded);
+    if (size > large) layouts.forget();
+}
+
+namespace {
+
+/// One call of Reader::read.
+class Reading {
+  public:
+    Reading(Reader::State& state, Number from, Number to, const Reader::Each& each)
+        : state_(state), next_(from), to_(to), each_(each) {}
+
+    ReadEnd run() {
+        const ReadEnd end = batches();
+        tables_.close();
+        scratch_.remove();
+        state_.layouts.trim();
+        return end;
+    }
+
+  private:
+    ReadEnd batches();
+    ReadEnd transaction(const NumberedTransaction& transaction);
+    ReadEnd in_log_order(const NumberedTransaction& transaction);
+    ReadEnd pack(const NumberedTransaction& transaction, ByteView data, Number& n);
+    ReadEnd out_of_log_order(const NumberedTransaction& transaction);
+    bool hand_out(const NumberedTransaction& transaction, const PackedRecord& record);
+
+    Reader::State& state_;
+    Number next_;
+    const Number to_;
+    const Reader::Each& each_;
+    LogTables tables_;
+    Scratch scratch_;
+};
+
+ReadEnd Reading::batches() {
+    ReadEnd end = ReadEnd::done;
+    while (next_ <= to_ && end == ReadEnd::done) {
+        if (!state_.load_batch(next_)) return ReadEnd::missing;
+        const std::size_t index = find_transaction(state_.transactions, next_);
+        end = transaction(state_.transactions.at(index));
+    }
+    return end;
+}
+
+ReadEnd Reading::transaction(const NumberedTransaction& transaction) {
+    const bool ordered = (transaction.flags & flag_out_of_order) && transaction.count > 1;
+    return ordered ? out_of_log_order(transaction) : in_log_order(transaction);
+}
+
+/// Encodes the record next_ and gives it to the caller; false if he wants no more. Moves next_.
+bool Reading::hand_out(const NumberedTransaction& transaction, const PackedRecord& record) {
+    Bytes& encoded = state_.encoded;
+    encoded.clear();
+    scratch_.in([&] { state_.layouts.of(record.description).encode(record, encoded); });
+    LogEntry entry;
+    entry.n = next_++;
+    entry.last_of_transaction = entry.n == transaction.last();
+    entry.description = record.description;
+    entry.operation = record.operation;
+    entry.record = encoded;
+    return each_(entry);
+}
+
+ReadEnd Reading::in_log_order(const NumberedTransaction& transaction) {
+    auto& resume = state_.resume;
+    if (resume.xid != transaction.xid || resume.first > next_)
+        resume = {transaction.xid, 0, transaction.first};
+    PackScan scan(tables_, transaction.table, transaction.xid, resume.seq);
+    Number n = resume.first;  // the first of the pack at hand
+    ReadEnd end = ReadEnd::done;
+    while (end == ReadEnd::done && next_ <= std::min(to_, transaction.last())) {
+        if (!scan.next()) {
+            end = ReadEnd::missing;
+            break;
+        }
+        resume = {transaction.xid, scan.seq(), n};
+        if (!scan.is_last() && n + scan.count() <= next_) {
+            n += scan.count();
+            continue;
+        }
+        const ByteView data = scratch_.in([&] { return scan.data(); });
+        end = pack(transaction, data, n);
+        scratch_.reset();
+        state_.release_large(data.size());
+    }
+    scan.close();
+    return end;
+}
+
+/// The records of one pack, whose first has number `n`; moves `n` behind them.
+ReadEnd Reading::pack(const NumberedTransaction& transaction, ByteView data, Number& n) {
+    PackReader reader(data);
+    for (PackedRecord record; reader.next(record); n++) {
+        if (n < next_) continue;
+        if (next_ > to_) return ReadEnd::done;
+        if (n > transaction.last())
+            throw pg::Error("XX001", "transaction " + std::to_string(transaction.xid) +
+                                         " has more records in the onerepl log than were numbered");
+        if (!hand_out(transaction, record)) return ReadEnd::stopped;
+    }
+    if (reader.damaged()) throw pg::Error("XX001", "a pack of the onerepl log is damaged");
+    return ReadEnd::done;
+}
+
+ReadEnd Reading::out_of_log_order(const NumberedTransaction& transaction) {
+    if (!state_.order || state_.order->xid() != transaction.xid) {
+        state_.order.reset();
+        state_.order.emplace(tables_, transaction);
+    }
+    TransactionOrder& order = *state_.order;
+    if (order.size() != transaction.count) {
+        const bool gone = order.size() == 0;
+        state_.order.reset();
+        if (gone) return ReadEnd::missing;
+        throw pg::Error("XX001", "transaction " + std::to_string(transaction.xid) +
+                                     " has another number of records in the onerepl log than were numbered");
+    }
+    while (next_ <= std::min(to_, transaction.last())) {
+        const TransactionOrder::Place place = order.at(next_ - transaction.first, tables_, state_.layouts);
+        const auto& records = scratch_.in([&]() -> const std::vector<PackedRecord>& {
+            return state_.packs.records(tables_, transaction, order.seq(place.pack));
+        });
+        const bool more = hand_out(transaction, records.at(place.record));
+        scratch_.reset();
+        state_.release_large(state_.encoded.size());
+        if (!more) return ReadEnd::stopped;
+    }
+    return ReadEnd::done;
+}
+
+}  // namespace
+
+Reader::Reader() : state_(std::make_unique<State>()) {}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+Reader& Reader::operator=(Reader&&) noexcept = default;
+
+ReadEnd Reader::read(Number from, Number to, const Each& each) {
+    return Reading(*state_, from, to, each).run();
+}
+
+}  // namespace onerepl::log
