@@ -25,7 +25,12 @@ class ByteWriter {
     void u16(std::uint16_t value) { integer(value); }
     void u32(std::uint32_t value) { integer(value); }
     void u64(std::uint64_t value) { integer(value); }
-    void bytes(ByteView value) { out_.insert(out_.end(), value.begin(), value.end()); }
+    void bytes(ByteView value) {
+        // Not insert(): inlined, gcc 12 warns of an overflow in it that can not happen.
+        const std::size_t at = out_.size();
+        out_.resize(at + value.size());
+        std::copy(value.begin(), value.end(), out_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
     /// u32 length, then the bytes.
     void counted(ByteView value) {
         u32(static_cast<std::uint32_t>(value.size()));
@@ -36,8 +41,7 @@ class ByteWriter {
   private:
     template <class Integer>
     void integer(Integer value) {
-        const auto bytes = big_endian(value);
-        out_.insert(out_.end(), bytes.begin(), bytes.end());
+        bytes(big_endian(value));
     }
     Bytes& out_;
 };
