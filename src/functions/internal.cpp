@@ -7,6 +7,7 @@
 extern "C" {
 PG_FUNCTION_INFO_V1(onerepl_wake_at_commit);
 PG_FUNCTION_INFO_V1(onerepl_write_journal);
+PG_FUNCTION_INFO_V1(onerepl_set_capture_stopped);
 }
 
 namespace onerepl {
@@ -53,5 +54,10 @@ PGDLLEXPORT Datum onerepl_wake_at_commit(PG_FUNCTION_ARGS) {
 
 PGDLLEXPORT Datum onerepl_write_journal(PG_FUNCTION_ARGS) {
     onerepl::pg::entry([&] { onerepl::write_journal(fcinfo); });
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_set_capture_stopped(PG_FUNCTION_ARGS) {
+    onerepl::pg::entry([&] { onerepl::shared::set_capture_stopped(PG_GETARG_BOOL(0)); });
     PG_RETURN_VOID();
 }

@@ -130,15 +130,43 @@ everything known of the remote''s numbers is dropped, with what waits in the que
 to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
 Errors: 42704 no such link.';
 
-CREATE FUNCTION onerepl.restart_as_remote(link int) RETURNS void
+CREATE FUNCTION onerepl.set_capture_stopped(stopped bool) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_set_capture_stopped'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.set_capture_stopped(bool) IS
+'Tells all sessions at once whether changes are captured (P7); onerepl.log_state tells it across restarts.';
+
+CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM onerepl.position AS p WHERE p.link = restart_as_remote.link;
-    DELETE FROM onerepl.blocked AS b WHERE b.link = restart_as_remote.link;
+    DELETE FROM onerepl.position AS p WHERE p.link = start_behind_last.link;
+    DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
     UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity
-        FROM onerepl.identity_at_last() AS h WHERE l.id = restart_as_remote.link;
+        FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
 $$;
-COMMENT ON FUNCTION onerepl.restart_as_remote(int) IS 'A''s part of onerepl_restart_link.';
+COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
+
+CREATE FUNCTION onerepl.restart_as_remote(link int) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    other onerepl.link;
+BEGIN
+    IF (SELECT s.capture_stopped FROM onerepl.log_state AS s) THEN
+        UPDATE onerepl.log_state AS s SET capture_stopped = false;
+        PERFORM onerepl.set_capture_stopped(false);
+        -- What was not captured is missing for every link. Their centrals find the new start at the first exchange, and stop (P9).
+        FOR other IN SELECT * FROM onerepl.link AS l WHERE l.role = 'remote' AND l.id <> restart_as_remote.link LOOP
+            PERFORM onerepl.start_behind_last(other.id);
+            PERFORM onerepl.write_journal(2, other.id, 'P7',
+                format('link "%s" lacks what was changed while capture was stopped', other.name),
+                'Make the tables equal, then call onerepl_restart_link at the central, then here.');
+        END LOOP;
+    END IF;
+    PERFORM onerepl.start_behind_last(restart_as_remote.link);
+END $$;
+COMMENT ON FUNCTION onerepl.restart_as_remote(int) IS 'A''s part of onerepl_restart_link. Capture goes on if it was stopped.';
 
 CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     LANGUAGE sql

@@ -111,9 +111,9 @@ BEGIN
     INSERT INTO onerepl.tracked AS t (relation, lock_pending) VALUES (track.relation, track.lock_pending)
         ON CONFLICT (relation) DO UPDATE SET lock_pending = excluded.lock_pending
         RETURNING t.xmax = 0 INTO is_new;
-    PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture', 'INSERT OR UPDATE OR DELETE', 'onerepl.capture');
+    PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture', 'INSERT OR UPDATE OR DELETE', 'onerepl.onerepl_capture');
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
-        PERFORM onerepl.create_trigger(member, '!onerepl_truncate', 'TRUNCATE', 'onerepl.capture_truncate');
+        PERFORM onerepl.create_trigger(member, '!onerepl_truncate', 'TRUNCATE', 'onerepl.onerepl_capture_truncate');
     END LOOP;
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
@@ -209,3 +209,10 @@ CREATE FUNCTION onerepl_remove_table(relation regclass) RETURNS void
 COMMENT ON FUNCTION onerepl_remove_table(regclass) IS
 'Ends the tracking of a table: what was captured will still be sent, later changes will not. A NOTICE if it was not tracked.
 Errors: 42501 you do not own the table.';
+
+COMMENT ON FUNCTION onerepl.onerepl_capture() IS
+'Trigger of tracked tables: records a change of a row in the log (P6). onerepl_add_table() makes the trigger.';
+COMMENT ON FUNCTION onerepl.onerepl_capture_truncate() IS
+'Trigger of tracked tables: records a TRUNCATE in the log (P17). onerepl_add_table() makes the trigger.';
+COMMENT ON FUNCTION onerepl.guard() IS
+'Trigger of tables that onerepl writes here: refuses every other write (P8). onerepl makes the trigger when a table is first written.';

@@ -6,11 +6,11 @@ CREATE FUNCTION onerepl.journal_resolution(target onerepl.link, how text, record
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT onerepl.write_journal(
         CASE how WHEN 'retry' THEN 0 WHEN 'overwrite' THEN 1 ELSE 2 END, target.id, 'P13',
-        format(CASE how WHEN 'retry' THEN '%s of link "%s" will be tried again%s, by %s'
-                        WHEN 'overwrite' THEN '%s of link "%s" will overwrite what stands in the way%s, by %s'
-                        ELSE '%s of link "%s" will be skipped%s, by %s' END,
+        format('%s%s of link "%s" will %s, by %s',
                CASE records WHEN 1 THEN format('record %s', first) ELSE format('%s failed records', records) END,
-               target.name, condition, session_user),
+               condition, target.name,
+               CASE how WHEN 'retry' THEN 'be tried again' WHEN 'overwrite' THEN 'overwrite what stands in the way' ELSE 'be skipped' END,
+               session_user),
         CASE how WHEN 'skip' THEN 'The tables of the two databases differ from now on unless you make the skipped changes by hand.' END,
         first, last)
 $$;
@@ -67,7 +67,7 @@ BEGIN
     PERFORM onerepl.check_resolution(onerepl_resolve_all.how);
     WITH changed AS (
         UPDATE onerepl.failure AS f SET resolution = onerepl_resolve_all.how, resolved_by = session_user
-            WHERE f.link = target.id
+            WHERE f.link = target.id AND coalesce(f.resolution, 'retry') = 'retry'
               AND (onerepl_resolve_all.sqlstate IS NULL OR f.sqlstate = onerepl_resolve_all.sqlstate)
               AND (onerepl_resolve_all.relation IS NULL OR f.relation = onerepl_resolve_all.relation)
               AND (onerepl_resolve_all.constraint_name IS NULL OR f.constraint_name = onerepl_resolve_all.constraint_name)
@@ -83,7 +83,7 @@ BEGIN
     RETURN resolved.records;
 END $$;
 COMMENT ON FUNCTION onerepl_resolve_all(text, text, text, text, text) IS
-'Resolves all failures of a link that match, as onerepl_resolve does with one; returns how many. sqlstate, relation (as
+'Resolves all failures of a link that match and are not decided yet, as onerepl_resolve does with one; returns how many. sqlstate, relation (as
 onerepl.failed shows it), constraint_name: only failures with these; null: any. Only the failures known now: a transaction that
 fails later, or otherwise, asks again. Errors: 42704 no such link; 22023 another way than retry, overwrite or skip; 55000 this
 database is the remote of the link. Rule: P13.';

@@ -22,26 +22,39 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.note_rewrite() IS
 'Notes for the self-check that ALTER TABLE gave the rows of a tracked table new values, which are not captured.';
-CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
-ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
 
-CREATE FUNCTION onerepl.had_rows_before_attach(partition oid, name text) RETURNS bool
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-    SET lock_timeout = '1s' AS $$
+-- A partition that comes to a tracked table gets its row trigger from PostgreSQL, but not the one for TRUNCATE, and rows that
+-- it brings along fire no trigger. One that is detached loses its row trigger, but not the other.
+CREATE FUNCTION onerepl.adjust_partitions() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    result bool;
+    partition record;
+    has_rows bool;
 BEGIN
-    -- Row versions older than the partition's pg_inherits row. Those of CREATE TABLE ... PARTITION OF are all younger.
-    EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s AS r, pg_inherits AS i WHERE i.inhrelid = $1 AND '
-                   '(age(r.xmin) > age(i.xmin) OR (r.xmin = i.xmin AND r.cmin::text::int8 < i.cmin::text::int8)))', name)
-        INTO result USING partition;
-    RETURN result;
-EXCEPTION WHEN lock_not_available OR undefined_table THEN
-    RETURN NULL;    -- next minute
+    FOR partition IN
+        SELECT m.* FROM onerepl.tracked_member AS m
+        WHERE m.relation <> m.root AND NOT EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = m.relation)
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', partition.name) INTO has_rows;
+        INSERT INTO onerepl.checked (relation, root, name, attached)
+            VALUES (partition.relation, partition.root, partition.name, has_rows) ON CONFLICT DO NOTHING;
+        -- create_trigger uses ALTER TABLE, which comes by here again.
+        CONTINUE WHEN NOT FOUND;
+        PERFORM onerepl.create_trigger(partition.relation, '!onerepl_truncate', 'TRUNCATE', 'onerepl.onerepl_capture_truncate');
+    END LOOP;
+    FOR partition IN
+        DELETE FROM onerepl.checked AS c USING pg_class AS k
+            WHERE c.root <> c.relation AND k.oid = c.relation
+              AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = c.relation)
+            RETURNING c.relation
+    LOOP
+        PERFORM onerepl.drop_triggers(partition.relation, '!onerepl\_truncate');
+    END LOOP;
 END $$;
-COMMENT ON FUNCTION onerepl.had_rows_before_attach(oid, text) IS
-'Whether a partition holds rows that were in it when it was attached; null: can not be said now.';
+COMMENT ON FUNCTION onerepl.adjust_partitions() IS
+'Gives partitions that come to a tracked table their trigger for TRUNCATE and takes it from those that go; notes for the self-check
+which ones brought rows along.';
 
 CREATE FUNCTION onerepl.note_tables() RETURNS void
     LANGUAGE plpgsql
@@ -60,13 +73,9 @@ BEGIN
     END LOOP;
     DELETE FROM onerepl.checked AS c
         WHERE NOT c.dropped AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = c.relation);
-    INSERT INTO onerepl.checked (relation, root, name, attached)
-        SELECT m.relation, m.root, m.name, m.attached
-        FROM (SELECT n.*, CASE WHEN n.relkind = 'r' AND n.relation <> n.root
-                               THEN onerepl.had_rows_before_attach(n.relation, n.name) ELSE false END AS attached
-              FROM onerepl.tracked_member AS n
-              WHERE NOT EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = n.relation)) AS m
-        WHERE m.attached IS NOT NULL
+    -- After pg_restore; new partitions come by the event trigger.
+    INSERT INTO onerepl.checked (relation, root, name)
+        SELECT m.relation, m.root, m.name FROM onerepl.tracked_member AS m
         ON CONFLICT DO NOTHING;
     -- A plain renaming is no problem; another table under the old name is, see onerepl.current_problems.
     UPDATE onerepl.checked AS c SET name = m.name
@@ -98,14 +107,14 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
            format('Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s: what changed meanwhile was not sent.',
                   m.root::regclass)
     FROM onerepl.tracked_member AS m,
-         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_capture', 29, 'onerepl.capture()') AS fault) AS f
+         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_capture', 29, 'onerepl.onerepl_capture()') AS fault) AS f
     WHERE f.fault IS NOT NULL
     UNION ALL
     SELECT m.relation, 'truncate trigger', format('TRUNCATE of table %s is not captured: its trigger !onerepl_truncate %s', m.name, f.fault),
            format('Call onerepl_add_table(%L) to repair it. If the table was truncated meanwhile, truncate it on the central too.',
                   m.root::regclass)
     FROM onerepl.tracked_member AS m,
-         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_truncate', 32, 'onerepl.capture_truncate()') AS fault) AS f
+         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_truncate', 32, 'onerepl.onerepl_capture_truncate()') AS fault) AS f
     WHERE f.fault IS NOT NULL
     UNION ALL
     SELECT m.relation, 'unlogged', format('tracked table %s is unlogged: a crash empties it, and the log does not know', m.name),
@@ -132,6 +141,16 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
 $$;
 COMMENT ON FUNCTION onerepl.capture_problems() IS 'What is wrong with the tracked tables now, and its cure.';
 
+CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: some changes of tracked tables go unnoticed', e.evtname),
+           format('Use ALTER EVENT TRIGGER %s ENABLE ALWAYS. Partitions attached and columns altered meanwhile are not checked.', e.evtname)
+    FROM pg_event_trigger AS e
+    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_partition') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+$$;
+COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
+
 CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
@@ -156,7 +175,8 @@ BEGIN
     PERFORM onerepl.note_tables();
     FOR entry IN
         WITH found AS MATERIALIZED (
-            SELECT * FROM onerepl.capture_problems() UNION ALL SELECT * FROM onerepl.guard_problems()
+            SELECT * FROM onerepl.capture_problems() UNION ALL SELECT * FROM onerepl.event_trigger_problems()
+            UNION ALL SELECT * FROM onerepl.guard_problems()
         ), solved AS (
             DELETE FROM onerepl.problem AS p
                 WHERE NOT EXISTS (SELECT FROM found AS f WHERE f.relation = p.relation AND f.kind = p.kind)
@@ -181,3 +201,9 @@ COMMENT ON FUNCTION onerepl.self_check() IS
 missing, disabled or changed; tables dropped and made again, or replaced; partitions attached with rows in them; rewrites that
 changed values. What is new is critical in the journal, with its cure; the view onerepl.problems and onerepl_status() show it
 until it is cured. Returns the number of problems. A worker calls it once a minute.';
+
+CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
+ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
+CREATE EVENT TRIGGER onerepl_partition ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
+    EXECUTE FUNCTION onerepl.adjust_partitions();
+ALTER EVENT TRIGGER onerepl_partition ENABLE ALWAYS;

@@ -1,0 +1,59 @@
+-- Tables, views and their columns; rights on them; what pg_dump keeps.
+BEGIN;
+SELECT no_plan();
+
+CREATE TEMPORARY VIEW ours AS
+    SELECT c.oid, c.relname, c.relkind, c.relacl, c.relowner
+    FROM pg_depend AS d
+    JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass AND e.extname = 'onerepl'
+    JOIN pg_class AS c ON c.oid = d.objid AND d.classid = 'pg_class'::regclass;
+
+SELECT has_schema('onerepl');
+SELECT has_table('onerepl', name::name) FROM unnest(ARRAY['database', 'link', 'tracked', 'description', 'change_0', 'change_1', 'change_2', 'change_3',
+    'log_state', 'batch', 'position', 'blocked', 'applied', 'waiting', 'remote_description', 'failure', 'received', 'guarded',
+    'journal_entry', 'contact', 'checked', 'problem']) AS t (name);
+SELECT has_view('onerepl', name::name) FROM unnest(ARRAY['log', 'journal', 'queue', 'failed', 'problems']) AS v (name);
+
+SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id', 'operation', 'state', 'changed_at']);
+SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rule', 'message', 'hint', 'first', 'last']);
+SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
+SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
+    'sqlstate', 'message', 'detail', 'constraint_name', 'failed_at', 'resolution', 'resolved_by']);
+SELECT columns_are('onerepl', 'problems', ARRAY['relation', 'kind', 'message', 'hint', 'since']);
+SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl_status'$$,
+    ARRAY['link', 'role', 'peer', 's', 'm', 'lag_records', 'lag_seconds', 'lag_bytes', 'state', 'last_contact', 'last_error', 'what_to_do',
+          'problems', 'log_size'], 'columns of onerepl_status');
+
+-- lessons: another tool's FOR ALL TABLES publication must not make our writes fail
+SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'r'
+                  AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = ours.oid AND i.indisprimary)$$,
+                'every table has a primary key');
+SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'v' AND relname IN ('log', 'journal', 'queue', 'failed', 'problems')
+                  AND obj_description(oid, 'pg_class') IS NULL$$, 'every view of the administrator has a comment');
+
+-- rights
+SELECT is_empty($$SELECT relname, a.* FROM ours, aclexplode(relacl) AS a WHERE a.grantee NOT IN (relowner, 'pg_monitor'::regrole)$$,
+                'nobody but the owner and pg_monitor has a right on a table or view');
+SELECT set_eq($$SELECT relname::text || ' ' || a.privilege_type FROM ours, aclexplode(relacl) AS a WHERE a.grantee = 'pg_monitor'::regrole$$,
+              ARRAY['journal SELECT', 'queue SELECT', 'problems SELECT'], 'pg_monitor reads views without rows of tables');
+SELECT schema_privs_are('onerepl', 'public', ARRAY[]::text[]);
+SELECT schema_privs_are('onerepl', 'pg_monitor', ARRAY['USAGE']);
+CREATE ROLE onerepl_tap_reader IN ROLE pg_monitor, pg_read_all_settings;
+SELECT table_privs_are('onerepl', 'link', 'onerepl_tap_reader', ARRAY[]::text[], 'secrets are readable by nobody');
+SELECT ok(NOT has_column_privilege('onerepl_tap_reader', 'onerepl.link', 'secret', 'SELECT'), 'not by a column either');
+SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_class = v.oid
+                  JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refobjid = 'onerepl.link'::regclass
+                  JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attname = 'secret'$$,
+                'no view reads a secret');
+
+-- pg_dump keeps the configuration, and not the log
+SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
+              ARRAY['onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked'], 'pg_dump keeps links and tracked tables');
+
+-- what must not be in a table is refused
+SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');
+SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', NULL, 'sixteen characters')$$, '23514');
+SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'peer', NULL, 'sixteen characters')$$, '23514');
+
+SELECT * FROM finish();
+ROLLBACK;
