@@ -35,6 +35,8 @@ BEGIN
     FOR partition IN
         SELECT m.* FROM onerepl.tracked_member AS m
         WHERE m.relation <> m.root AND NOT EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = m.relation)
+          -- Not amid pg_restore, which brings the triggers itself.
+          AND EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = m.root)
     LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', partition.name) INTO has_rows;
         INSERT INTO onerepl.checked (relation, root, name, attached)
