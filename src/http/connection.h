@@ -76,6 +76,7 @@ class Connection final : public Watcher {
     // Kept by the server.
     std::list<std::unique_ptr<Connection>>::iterator position;
     bool in_idle_list = false;
+    Time listed_progress = 0;  // last_progress() when it took its place in the list
     bool in_waiting_list = false;
     unsigned watched_events = 0;
 

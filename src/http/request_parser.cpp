@@ -181,7 +181,9 @@ class Machine final : public beast::http::basic_parser<true> {
     std::size_t append(beast::string_view piece) {
         if (head.content_length && body.size() + piece.size() > body.capacity())
             body.reserve(*head.content_length);
-        body.insert(body.end(), piece.begin(), piece.end());
+        const ByteView bytes =
+            view(to_std(piece));  // of the body's own type: copied at once, not byte by byte
+        body.insert(body.end(), bytes.begin(), bytes.end());
         return piece.size();
     }
 
@@ -201,7 +203,10 @@ bool names_other_version(std::string_view start_line) {
     const auto space = start_line.rfind(' ');
     if (space == std::string_view::npos) return false;
     const std::string_view version = start_line.substr(space + 1);
-    return version.size() >= 6 && version.starts_with("HTTP/") && version[5] >= '0' && version[5] <= '9';
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (!version.starts_with("HTTP/")) return false;
+    if (version.size() == 6) return is_digit(version[5]);
+    return version.size() == 8 && is_digit(version[5]) && version[6] == '.' && is_digit(version[7]);
 }
 
 ParseError to_parse_error(const error_code& code, std::string_view header, const ParserLimits& limits) {

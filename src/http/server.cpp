@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -21,6 +22,8 @@ namespace {
 constexpr std::size_t read_buffer_size = 256 * 1024;
 constexpr int accepts_per_turn = 64;
 constexpr Time accept_pause = 200 * millisecond;  // after the system had no descriptor for us
+// A turn begins no further handler call after this time, so that the worker looks at its interrupts.
+constexpr Time handler_share = 2 * millisecond;
 constexpr Time shortest_scan_interval = 50 * millisecond;
 // A request that stands still for so long may have to go for a newer one.
 constexpr Time stalled_after = second;
@@ -36,6 +39,11 @@ ServerConfig with_possible_limits(ServerConfig config) {
     config.max_connections = connection_limit(config.max_connections);
     config.total_body_bytes = std::max(config.total_body_bytes, config.limits.body);
     return config;
+}
+
+bool has_waiting_connection(int listener) {
+    pollfd entry{listener, POLLIN, 0};
+    return ::poll(&entry, 1, 0) > 0;
 }
 
 /// The connection in `phase` that has stood still for the longest; none if that is not long.
@@ -110,6 +118,7 @@ class Server::Implementation final : private Watcher {
     void watch(Connection& connection);
     void place(Connection& connection);
     void remove(Connection& connection);
+    void handle_waiting();
     void handle_one();
     Response call_handler(Connection& connection);
     void close_expired(Time now);
@@ -156,9 +165,12 @@ void Server::Implementation::accept_connections(Time now) {
 }
 
 bool Server::Implementation::accept_one(int listener, Time now) {
-    if (!make_room_for_connection(now)) {
-        pause_accepting(now + accept_pause);
-        return false;
+    if (connections() >= state_.config.max_connections) {
+        if (!has_waiting_connection(listener)) return false;
+        if (!make_room_for_connection(now)) {
+            pause_accepting(now + accept_pause);
+            return false;
+        }
     }
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -190,7 +202,6 @@ void Server::Implementation::add_connection(int socket, std::string peer, Time n
 }
 
 bool Server::Implementation::make_room_for_connection(Time now) {
-    if (connections() < state_.config.max_connections) return true;
     if (!state_.idle.empty()) {
         remove(*state_.idle.front());
         return true;
@@ -227,9 +238,10 @@ void Server::Implementation::turn(Time now) {
     resume_accepting(now);
     if (accept_ready_) accept_connections(now);
     advance_ready(now);
-    handle_one();
+    handle_waiting();
     if (deadlines_.when() != 0 && deadlines_.when() <= now) close_expired(now);
-    work_.set(waiting_.empty() && state_.ready.empty() ? 0 : now);
+    const bool has_work = !waiting_.empty() || !state_.ready.empty();
+    if (has_work || work_.when() != 0) work_.set(has_work ? now : 0);
     tell_observer();
 }
 
@@ -283,7 +295,8 @@ void Server::Implementation::watch(Connection& connection) {
 /// Keeps the list of idle connections, in the order in which they became idle.
 void Server::Implementation::place(Connection& connection) {
     const bool idle = connection.phase() == Connection::Phase::idle;
-    if (idle == connection.in_idle_list) return;
+    if (idle == connection.in_idle_list && connection.last_progress() == connection.listed_progress) return;
+    connection.listed_progress = connection.last_progress();
     auto& from = connection.in_idle_list ? state_.idle : state_.busy;
     auto& to = idle ? state_.idle : state_.busy;
     to.splice(to.end(), from, connection.position);
@@ -297,8 +310,15 @@ void Server::Implementation::remove(Connection& connection) {
     (connection.in_idle_list ? state_.idle : state_.busy).erase(connection.position);
 }
 
+void Server::Implementation::handle_waiting() {
+    const Time end = Poller::now() + handler_share;
+    while (!waiting_.empty()) {
+        handle_one();
+        if (Poller::now() >= end) return;
+    }
+}
+
 void Server::Implementation::handle_one() {
-    if (waiting_.empty()) return;
     Connection& connection = *waiting_.front();
     waiting_.pop_front();
     connection.in_waiting_list = false;

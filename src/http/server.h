@@ -82,9 +82,9 @@ class Server {
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    /// Does what the last Poller::poll found ready, then closes what has timed out. Calls the handler at most
-    /// once, so that the worker looks at its interrupts between requests; if more is to do the poller's
-    /// descriptor stays readable.
+    /// Does what the last Poller::poll found ready, then closes what has timed out. Begins no further handler
+    /// call once 2 ms are used, so that the worker looks at its interrupts between requests; if more is to do
+    /// the poller's descriptor stays readable.
     void turn(Time now);
 
     /// New limits and timeouts for what comes from now on; `listen` is not changed by this (make a new

@@ -184,7 +184,8 @@ bool Transfer::take_answer(std::string_view piece) {
         own_error_ = "answer is larger than " + std::to_string(post_.max_answer) + " bytes";
         return false;
     }
-    answer_.insert(answer_.end(), piece.begin(), piece.end());
+    const ByteView bytes = view(piece);
+    answer_.insert(answer_.end(), bytes.begin(), bytes.end());
     return true;
 }
 
