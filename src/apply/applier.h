@@ -1,6 +1,7 @@
-// Writes records of A into B's tables: whole transactions of A, in order, with the position moved in the same commit
-// (P5, P13). One Applier per link, kept for the worker's life because of what it caches. For background workers only:
-// it begins and ends transactions. The worker has set session_replication_role = replica.
+// Writes records of A into B's tables: whole transactions of A, in order, with the position moved in the same
+// commit (P5, P13). One Applier per link, kept for the worker's life because of what it caches. For
+// background workers only: it begins and ends transactions. The worker has set session_replication_role =
+// replica.
 #pragma once
 
 #include "pg/error.h"
@@ -21,22 +22,26 @@ struct IncomingRecord {
     ByteView record;  // core/record.h
 };
 
-/// Where the records come from: a body in memory or onerepl.waiting. In order, without a gap, whole transactions only.
-/// Both functions are called inside a transaction of the Applier with SPI connected; transactions end (also by abort)
-/// between calls, so a source keeps no cursor or snapshot. What they throw passes through Applier::apply.
+/// Where the records come from: a body in memory or onerepl.waiting. In order, without a gap, whole
+/// transactions only. Both functions are called inside a transaction of the Applier with SPI connected;
+/// transactions end (also by abort) between calls, so a source keeps no cursor or snapshot. What they throw
+/// passes through Applier::apply.
 class RecordSource {
   public:
     virtual ~RecordSource() = default;
     /// False at the end. The views stay valid until the next call of either function.
     virtual bool next(IncomingRecord& record) = 0;
-    /// The next record is the one that begins at number `n`: one that was given before, and never before `written`.
+    /// The next record is the one that begins at number `n`: one that was given before, and never before
+    /// `written`.
     virtual void rewind(Number n) = 0;
 };
 
 /// What the administrator decided about a record in F (P13); `retry` is the absence of a resolution.
 enum class Resolution : std::uint8_t {
-    /// The incoming row wins: it replaces rows that hold its key or a value of a unique index or exclusion constraint; an
-    /// update of a missing row inserts it if the record has the whole row; a delete of a missing row does nothing.
+    /// The incoming row wins: it replaces rows that hold its key or a value of a unique index or exclusion
+    /// constraint; an
+    /// update of a missing row inserts it if the record has the whole row; a delete of a missing row does
+    /// nothing.
     overwrite,
     /// The record is left out and counts as written.
     skip,
@@ -65,10 +70,11 @@ struct Outcome {
     std::vector<Failure> failures;
     /// The transaction has more failures than were collected.
     bool more_failures = false;
-    /// A transient error (pg::is_transient) stopped the work: nothing is wrong with the records, try again later.
+    /// A transient error (pg::is_transient) stopped the work: nothing is wrong with the records, try again
+    /// later.
     std::optional<pg::ErrorReport> transient;
-    /// A record needs this description and onerepl.remote_description lacks it: it is to be asked for (P17). `lacking_at`
-    /// is the record's number.
+    /// A record needs this description and onerepl.remote_description lacks it: it is to be asked for (P17).
+    /// `lacking_at` is the record's number.
     std::optional<std::uint64_t> lacking_description;
     Number lacking_at = 0;
     /// What was done, for statistics: records written and B transactions committed.
@@ -91,10 +97,11 @@ class Applier {
     Applier(const Applier&) = delete;
     Applier& operator=(const Applier&) = delete;
 
-    /// Writes what `source` gives, beginning behind `written_before`, which is committed already. Must be called outside
-    /// a transaction. `before_commit` is called inside each B transaction just before it commits, with SPI connected, as
-    /// the worker's own user, with the last number written: it moves the position. What `source` and `before_commit`
-    /// throw passes through (the current transaction is aborted); everything else is told by the outcome.
+    /// Writes what `source` gives, beginning behind `written_before`, which is committed already. Must be
+    /// called outside a transaction. `before_commit` is called inside each B transaction just before it
+    /// commits, with SPI connected, as the worker's own user, with the last number written: it moves the
+    /// position. What `source` and `before_commit` throw passes through (the current transaction is aborted);
+    /// everything else is told by the outcome.
     Outcome apply(RecordSource& source, Number written_before,
                   const std::function<void(Number written)>& before_commit, const Options& options = {});
 

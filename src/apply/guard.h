@@ -18,9 +18,9 @@ class WritingAllowed {
 /// Name of the guard trigger on each guarded table.
 constexpr const char* guard_trigger = "!onerepl_guard";
 
-/// Puts the guard on `relation`, its partitions and the tables it is a partition of, where it is missing, and notes
-/// them in onerepl.guarded for `link`. In a transaction with SPI connected, as superuser, and without an open reference to the
-/// table in this session. Gives whether anything was created.
+/// Puts the guard on `relation`, its partitions and the tables it is a partition of, where it is missing, and
+/// notes them in onerepl.guarded for `link`. In a transaction with SPI connected, as superuser, and without
+/// an open reference to the table in this session. Gives whether anything was created.
 bool ensure_guard(Oid relation, int link);
 
 }  // namespace onerepl::apply

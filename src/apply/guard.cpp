@@ -1,0 +1,115 @@
+// The read-only guard of B's tables (P8): a statement trigger that refuses every write but onerepl's.
+#include "apply/guard.h"
+
+#include "pg/settings.h"
+#include "pg/spi.h"
+
+extern "C" {
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "catalog/pg_inherits.h"
+#include "commands/extension.h"
+#include "commands/trigger.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+}
+
+namespace onerepl::apply {
+
+namespace {
+
+// How many WritingAllowed live. A plain flag: no role can reach it.
+int writing_allowed = 0;
+
+std::string quoted_name(Oid relation) {
+    return pg::call([&] {
+        return static_cast<const char*>(quote_qualified_identifier(
+            get_namespace_name(get_rel_namespace(relation)), get_rel_name(relation)));
+    });
+}
+
+bool has_guard(Oid relation) {
+    return pg::call([&] {
+        Relation table = table_open(relation, AccessShareLock);
+        bool found = false;
+        for (int i = 0; table->trigdesc != nullptr && i < table->trigdesc->numtriggers; i++) {
+            const Trigger& trigger = table->trigdesc->triggers[i];
+            found |= strcmp(trigger.tgname, guard_trigger) == 0 && trigger.tgenabled == TRIGGER_FIRES_ALWAYS;
+        }
+        table_close(table, NoLock);
+        return found;
+    });
+}
+
+/// `relation`, its partitions at every level, and what it is a partition of.
+std::vector<Oid> family_of(Oid relation) {
+    std::vector<Oid> family;
+    List* members = pg::call([&] {
+        List* all = find_all_inheritors(relation, AccessShareLock, nullptr);
+        if (get_rel_relispartition(relation)) all = list_concat(all, get_partition_ancestors(relation));
+        return all;
+    });
+    ListCell* cell;
+    foreach (cell, members) family.push_back(lfirst_oid(cell));
+    return family;
+}
+
+void put_guard(Oid relation) {
+    const std::string table = quoted_name(relation);
+    const std::string trigger = std::string("\"") + guard_trigger + "\"";
+    pg::execute(("CREATE OR REPLACE TRIGGER " + trigger +
+                 " BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON " + table +
+                 " FOR EACH STATEMENT EXECUTE FUNCTION onerepl.guard()")
+                    .c_str());
+    pg::execute(("ALTER TABLE " + table + " ENABLE ALWAYS TRIGGER " + trigger).c_str());
+    // So that DROP EXTENSION takes the trigger along instead of stumbling over it.
+    if (OidIsValid(pg::call([] { return get_extension_oid("onerepl", true); })))
+        pg::execute(("ALTER TRIGGER " + trigger + " ON " + table + " DEPENDS ON EXTENSION onerepl").c_str());
+}
+
+bool may_write(const TriggerData*) {
+    return writing_allowed > 0 || settings::allow_writes;
+}
+
+Datum guard(FunctionCallInfo fcinfo) {
+    if (!CALLED_AS_TRIGGER(fcinfo)) throw pg::Error("39P01", "onerepl.guard() is a trigger function");
+    const TriggerData* data = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (may_write(data)) return PointerGetDatum(nullptr);
+    throw pg::Error("25006",
+                    std::string("table \"") + RelationGetRelationName(data->tg_relation) +
+                        "\" is written by onerepl only",
+                    "Change the rows on the remote. A superuser who repairs a conflict can set "
+                    "onerepl.allow_writes = on for the session.");
+}
+
+}  // namespace
+
+WritingAllowed::WritingAllowed() {
+    writing_allowed++;
+}
+
+WritingAllowed::~WritingAllowed() {
+    writing_allowed--;
+}
+
+bool ensure_guard(Oid relation, int link) {
+    bool created = false;
+    for (const Oid member : family_of(relation)) {
+        if (!has_guard(member)) {
+            put_guard(member);
+            created = true;
+        }
+        pg::execute("INSERT INTO onerepl.guarded (relation, link) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                    {pg::Param::oid(member), pg::Param(link)});
+    }
+    return created;
+}
+
+}  // namespace onerepl::apply
+
+extern "C" {
+PG_FUNCTION_INFO_V1(onerepl_guard);
+PGDLLEXPORT Datum onerepl_guard(PG_FUNCTION_ARGS) {
+    return onerepl::pg::entry([&] { return onerepl::apply::guard(fcinfo); });
+}
+}

@@ -1,0 +1,308 @@
+// Inserts, updates and deletes of single rows, found by the remote's key or by the whole row. Strict: a row
+// that should be there and is not, or the other way round, is an error, unless the incoming row was resolved
+// to win.
+#include "apply/row.h"
+
+extern "C" {
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "utils/lsyscache.h"
+}
+
+namespace onerepl::apply {
+
+namespace {
+
+/// One record being written: its values as B's datums. By number of B's column - 1.
+struct Row {
+    Batch& batch;
+    Target& target;
+    const Record& record;
+    Table* table;
+    Datum* values = nullptr;
+    bool* nulls = nullptr;
+    bool* given = nullptr;
+    Datum* key = nullptr;
+    bool* key_nulls = nullptr;
+    int column = -1;  // being converted, for the error's context
+};
+
+const char* name_of(Operation operation) {
+    switch (operation) {
+        case Operation::insert:
+            return "insert";
+        case Operation::update:
+            return "update";
+        default:
+            return "delete";
+    }
+}
+
+void add_context(void* argument) {
+    const Row& row = *static_cast<const Row*>(argument);
+    const TableDescription& description = row.target.description;
+    if (row.column >= 0)
+        errcontext("column \"%s\" of the %s with number %llu, table %s.%s",
+                   description.columns[row.column].name.c_str(), name_of(row.record.operation),
+                   static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
+                   description.name.c_str());
+    else
+        errcontext("%s with number %llu, table %s.%s", name_of(row.record.operation),
+                   static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
+                   description.name.c_str());
+}
+
+// ---------------------------------------------------------------- values
+
+[[noreturn]] void report_shape() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+                    errmsg("the record does not have the columns of its table description")));
+    pg_unreachable();
+}
+
+void convert_row(Row& row) {
+    const Target& target = row.target;
+    if (static_cast<int>(row.record.row.size()) != target.column_count) report_shape();
+    const int columns = target.columns_of_table;
+    row.values = static_cast<Datum*>(palloc(sizeof(Datum) * columns));
+    row.nulls = static_cast<bool*>(palloc(sizeof(bool) * columns * 2));
+    row.given = row.nulls + columns;
+    memset(row.nulls, true, sizeof(bool) * columns);
+    memset(row.given, false, sizeof(bool) * columns);
+    for (int i = 0; i < target.column_count; i++) {
+        const ColumnPlan& plan = target.columns[i];
+        if (plan.ignored || row.record.row[i].kind == ValueKind::unchanged) continue;
+        row.column = i;
+        const int place = plan.attribute - 1;
+        row.values[place] = convert_value(target, plan, row.record.row[i], &row.nulls[place]);
+        row.given[place] = true;
+    }
+    row.column = -1;
+}
+
+void convert_old_key(Row& row) {
+    const Target& target = row.target;
+    const std::vector<Value>& old = *row.record.old_key;
+    if (old.size() != (target.has_key() ? target.key.size() : target.description.columns.size()))
+        report_shape();
+    for (int k = 0; k < target.key_count; k++) {
+        row.column = target.key_places[k];
+        row.key[k] =
+            convert_value(target, target.columns[row.column], old[target.old_place(k)], &row.key_nulls[k]);
+    }
+    row.column = -1;
+}
+
+/// The key did not change: it is part of the new row.
+void take_key_from_row(Row& row) {
+    for (int k = 0; k < row.target.key_count; k++) {
+        const int place = row.target.key_attributes[k] - 1;
+        if (place < 0 || !row.given[place]) report_shape();
+        row.key[k] = row.values[place];
+        row.key_nulls[k] = row.nulls[place];
+    }
+}
+
+void form_key(Row& row) {
+    const int count = row.target.key_count;
+    row.key = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    row.key_nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
+    if (row.record.old_key) return convert_old_key(row);
+    if (!row.target.has_key() || row.record.operation != Operation::update) report_shape();
+    take_key_from_row(row);
+}
+
+/// Puts the new row into the table's fresh slot: what the record brings, else what `old` has, else defaults.
+void fill_fresh(Row& row, TupleTableSlot* old) {
+    TupleTableSlot* fresh = row.table->fresh;
+    if (old != nullptr) slot_getallattrs(old);
+    ExecClearTuple(fresh);
+    for (int i = 0; i < row.target.columns_of_table; i++) {
+        const bool ours = row.given[i] || old == nullptr;
+        fresh->tts_values[i] = ours ? row.values[i] : old->tts_values[i];
+        fresh->tts_isnull[i] = ours ? row.nulls[i] : old->tts_isnull[i];
+    }
+    for (int i = 0; old == nullptr && i < row.target.missing_count; i++) {
+        const AttrNumber attribute = row.target.missing[i];
+        fresh->tts_values[attribute - 1] =
+            default_of(row.table, attribute, &fresh->tts_isnull[attribute - 1]);
+    }
+    ExecStoreVirtualTuple(fresh);
+}
+
+bool brings_whole_row(const Row& row) {
+    for (int i = 0; i < row.target.column_count; i++) {
+        const ColumnPlan& plan = row.target.columns[i];
+        if (!plan.ignored && !row.given[plan.attribute - 1]) return false;
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------- missing rows
+
+void append_key(const Row& row, StringInfo text) {
+    const Target& target = row.target;
+    TupleDesc description = RelationGetDescr(row.table->relation);
+    for (int k = 0; k < target.key_count; k++)
+        appendStringInfo(text, "%s%s", k > 0 ? ", " : "(", target.columns[target.key_places[k]].name);
+    appendStringInfoString(text, ")=(");
+    for (int k = 0; k < target.key_count; k++) {
+        if (k > 0) appendStringInfoString(text, ", ");
+        Oid function;
+        bool is_varlena;
+        getTypeOutputInfo(TupleDescAttr(description, target.key_attributes[k] - 1)->atttypid, &function,
+                          &is_varlena);
+        const char* value = row.key_nulls[k] ? "null" : OidOutputFunctionCall(function, row.key[k]);
+        const int length = static_cast<int>(strlen(value));
+        appendBinaryStringInfo(text, value, pg_mbcliplen(value, length, 200));
+    }
+    appendStringInfoChar(text, ')');
+}
+
+[[noreturn]] void report_missing_row(const Row& row) {
+    StringInfoData key;
+    initStringInfo(&key);
+    append_key(row, &key);
+    const char* verb = row.record.operation == Operation::update ? "updated" : "deleted";
+    const char* table = RelationGetRelationName(row.table->relation);
+    const char* detail = row.target.has_key() ? "Key %s is not present in table \"%s\"."
+                                              : "No row with %s is present in table \"%s\".";
+    ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND), errmsg("row to be %s does not exist", verb),
+                    errdetail(detail, key.data, table), errtable(row.table->relation)));
+    pg_unreachable();
+}
+
+// ---------------------------------------------------------------- operations
+
+void insert_fresh(Row& row) {
+    Table* table = row.table;
+    if (!table->is_partitioned) return insert_row(row.batch, table);
+    Table* partition = route_row(row.batch, table, table->fresh);
+    to_partition(partition, table->fresh);
+    insert_row(row.batch, partition);
+}
+
+void write_insert(Row& row) {
+    convert_row(row);
+    if (!brings_whole_row(row)) report_shape();
+    fill_fresh(row, nullptr);
+    insert_fresh(row);
+}
+
+/// The table, or the partition, in whose `found` slot the row is; null: there is none.
+Table* find_old(Row& row, Table* likely) {
+    const Target& target = row.target;
+    const bool by_image = !target.has_key();
+    if (row.table->is_partitioned)
+        return find_partitioned(row.batch, row.table, target.key_count, target.key_attributes, row.key,
+                                row.key_nulls, by_image, likely);
+    const bool found = find_row(row.batch, row.table, target.key_count, target.key_attributes, row.key,
+                                row.key_nulls, by_image);
+    return found ? row.table : nullptr;
+}
+
+void update_missing(Row& row) {
+    if (!row.batch.overwrite || !brings_whole_row(row)) report_missing_row(row);
+    fill_fresh(row, nullptr);
+    insert_fresh(row);
+}
+
+/// False: the row changed under our hands.
+bool update_in_partitions(Row& row, Table* old) {
+    to_root(old, row.table);
+    fill_fresh(row, row.table->found);
+    Table* partition = route_row(row.batch, row.table, row.table->fresh);
+    to_partition(partition, row.table->fresh);
+    if (partition == old) return update_row(row.batch, old);
+    if (!delete_row(row.batch, old)) return false;
+    insert_row(row.batch, partition);
+    // What is buffered may point into the old row's page.
+    flush(row.batch, partition);
+    return true;
+}
+
+/// Where the row is if the update does not move it: only worth knowing when the whole row is there.
+Table* likely_partition(Row& row) {
+    if (!row.table->is_partitioned || row.record.old_key || !brings_whole_row(row)) return nullptr;
+    fill_fresh(row, nullptr);
+    return route_row(row.batch, row.table, row.table->fresh);
+}
+
+void write_update(Row& row) {
+    convert_row(row);
+    form_key(row);
+    Table* likely = likely_partition(row);
+    for (;;) {
+        Table* old = find_old(row, likely);
+        if (old == nullptr) return update_missing(row);
+        bool done;
+        if (row.table->is_partitioned) {
+            done = update_in_partitions(row, old);
+        } else {
+            fill_fresh(row, row.table->found);
+            done = update_row(row.batch, row.table);
+        }
+        if (done) return;
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+void write_delete(Row& row) {
+    form_key(row);
+    for (;;) {
+        Table* old = find_old(row, nullptr);
+        if (old == nullptr && row.batch.overwrite) return;
+        if (old == nullptr) report_missing_row(row);
+        if (delete_row(row.batch, old)) return;
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+void write_operation(Row& row) {
+    switch (row.record.operation) {
+        case Operation::insert:
+            return write_insert(row);
+        case Operation::update:
+            return write_update(row);
+        default:
+            return write_delete(row);
+    }
+}
+
+Table* table_of(Batch& batch, Target& target) {
+    if (target.table != nullptr && target.generation == batch.generation) return target.table;
+    target.table = open_table(batch, target.relation);
+    target.generation = batch.generation;
+    return target.table;
+}
+
+void use_encoding(int encoding) {
+    if (PrepareClientEncoding(encoding) < 0 || SetClientEncoding(encoding) < 0)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("values in encoding %s cannot be converted to this database's %s",
+                               pg_encoding_to_char(encoding), GetDatabaseEncodingName())));
+}
+
+}  // namespace
+
+void write_row(Batch& batch, Target& target, const Record& record) {
+    CHECK_FOR_INTERRUPTS();
+    MemoryContextReset(batch.record_memory);
+    MemoryContext before = MemoryContextSwitchTo(batch.record_memory);
+    Row row{batch, target, record, nullptr};
+    ErrorContextCallback context;
+    context.callback = add_context;
+    context.arg = &row;
+    context.previous = error_context_stack;
+    error_context_stack = &context;
+    row.table = table_of(batch, target);
+    const Rights rights = become_owner(row.table);
+    if (target.converts) use_encoding(target.encoding);
+    write_operation(row);
+    if (target.converts) SetClientEncoding(GetDatabaseEncoding());
+    return_from(rights);
+    error_context_stack = context.previous;
+    MemoryContextSwitchTo(before);
+}
+
+}  // namespace onerepl::apply

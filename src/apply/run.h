@@ -1,0 +1,67 @@
+// One call of Applier::apply: how transactions of A become transactions of B, and what happens when one fails
+// (P13).
+#pragma once
+
+#include "apply/guard.h"
+#include "apply/writer.h"
+
+namespace onerepl::apply {
+
+class Run {
+  public:
+    Run(Writer& writer, RecordSource& source, Number written_before,
+        const std::function<void(Number)>& before_commit, const Options& options);
+    Outcome run();
+
+  private:
+    /// Why a B transaction was rolled back.
+    struct Problem {
+        pg::ErrorReport report;
+        std::optional<std::uint64_t> lacking;
+        Number n = 0;            // the record at hand
+        Number suspect = 0;      // the error can come from here on; 0: from anywhere
+        bool at_commit = false;  // only COMMIT showed it
+    };
+    enum class Mode { many, single };
+
+    /// One B transaction: A's transactions up to `limit`, a time's worth of them, or a single one. nullopt:
+    /// committed.
+    std::optional<Problem> step(Mode mode, Number limit);
+    /// write_transactions and what completes it; an error leaves `suspect_`.
+    void write_and_note(Mode mode, Number limit);
+    void write_transactions(Mode mode, Number limit);
+    /// False: the source is at its end.
+    bool write_transaction();
+    bool next(IncomingRecord& record);
+    void rewind(Number n);
+    Problem problem_of(const pg::ErrorReport& report);
+    /// Goes on behind `problem` if it can. False: the outcome is final.
+    bool overcome(const Problem& problem);
+    void fail(const Problem& problem);
+
+    Writer& writer_;
+    RecordSource& source_;
+    const std::function<void(Number)>& before_commit_;
+    const Options& options_;
+    WritingAllowed allowed_;
+    Outcome outcome_;            // .written: committed
+    Number written_ = 0;         // in the current transaction
+    std::uint64_t records_ = 0;  // in the current transaction
+    std::vector<Number> ends_;   // of A's transactions in the current one
+    Number suspect_ = 0;
+    bool source_ended_ = false;
+    bool must_rewind_ = true;
+    bool foreign_ = false;  // code of the caller runs: its exceptions are not ours
+    bool committing_ = false;
+};
+
+/// Tries the transaction that begins behind `written` record by record, rolls it back, and gives what failed.
+/// Throws pg::Error only for transient errors and what `source` throws.
+struct TrialResult {
+    std::vector<Failure> failures;
+    Number transaction_last = 0;
+    bool more_failures = false;
+};
+TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options);
+
+}  // namespace onerepl::apply

@@ -1,0 +1,190 @@
+// One table of B, open in the current B transaction: its executor state, its buffered inserts, how rows are
+// found in it. Plain C in all but spelling: everything here may ereport and is called inside pg::call;
+// nothing has a destructor, all memory belongs to the transaction. So an abort needs no cleaning up: the
+// pointers are simply forgotten.
+#pragma once
+
+#include "apply/executor_compat.h"
+#include "core/types.h"
+
+extern "C" {
+#include "access/skey.h"
+#include "access/table.h"
+#include "access/tupconvert.h"
+#include "executor/execPartition.h"
+#include "executor/nodeModifyTable.h"
+#include "utils/snapmgr.h"
+#include "utils/hsearch.h"
+}
+
+namespace onerepl::apply {
+
+struct Table;
+
+/// How rows are found by equality of some columns.
+struct RowSearch {
+    MemoryContext memory = nullptr;
+    int count = 0;                  // columns searched by
+    AttrNumber* columns = nullptr;  // of this table, in the caller's order
+    FmgrInfo** equal = nullptr;     // per column; null: the type has no equality, compare images
+    Relation index = nullptr;       // null: sequential scan only
+    /// The index is unique over exactly these columns and checked at once: what it finds is the row.
+    bool index_decides = false;
+    int key_count = 0;     // columns of the index that are searched by
+    int* order = nullptr;  // the index's i-th column is the caller's order[i]-th
+    ScanKeyData* keys = nullptr;
+    IndexScanDesc scan = nullptr;
+};
+
+/// A possible violation of a deferrable constraint, to be looked at when the transaction ends.
+struct DeferredCheck {
+    Oid table;
+    Oid index;
+    ItemPointerData tid;
+    bool overwrite;
+    Number n;
+};
+
+/// What one B transaction has open. Reset by `begin_batch`, or by forgetting it after an abort.
+struct Batch {
+    MemoryContext memory = nullptr;         // of the transaction
+    MemoryContext tables_memory = nullptr;  // child: all that is open
+    MemoryContext record_memory = nullptr;  // child: reset with every record
+    HTAB* tables = nullptr;                 // Oid -> Table*
+    Table* first = nullptr;                 // list of all
+    int open_count = 0;
+    /// Changes when `tables` is emptied: pointers to Table kept elsewhere are valid for one generation only.
+    std::uint64_t generation = 0;
+    DeferredCheck* checks = nullptr;
+    std::size_t check_count = 0;
+    std::size_t check_capacity = 0;
+    Size buffered_bytes = 0;
+    Number n = 0;            // the record at hand
+    bool overwrite = false;  // how it was resolved
+    bool uncounted = false;  // something was written under the current command id
+};
+
+struct Table {
+    Table* next = nullptr;
+    Relation relation = nullptr;
+    Oid oid = InvalidOid;
+    Oid owner = InvalidOid;
+    MemoryContext memory = nullptr;
+    EState* estate = nullptr;
+    ResultRelInfo* result = nullptr;  // indexes are open
+    EPQState recheck;                 // for triggers
+    /// It has row triggers that fire under session_replication_role = replica.
+    bool has_triggers = false;
+    /// Its expressions, constraints, types or triggers may run code of its owner.
+    bool runs_user_code = false;
+    bool is_partitioned = false;
+    bool has_deferrable = false;
+    bool identity_checked = false;
+    SnapshotData dirty;
+    TupleTableSlot* found = nullptr;  // the row found last
+    TupleTableSlot* best = nullptr;   // a second one while searching
+    TupleTableSlot* fresh = nullptr;  // the row to be written
+    RowSearch search;
+    ExprState** defaults = nullptr;  // by column - 1, as far as prepared
+    bool* default_prepared = nullptr;
+
+    TupleTableSlot** buffered = nullptr;
+    Number* buffered_numbers = nullptr;
+    int buffered_count = 0;
+    int buffered_slots = 0;  // made so far
+    Size buffered_bytes = 0;
+
+    // A partitioned table.
+    ModifyTableState* route_state = nullptr;
+    PartitionTupleRouting* route = nullptr;
+    // A partition, reached from `root`.
+    Oid root = InvalidOid;
+    TupleConversionMap* from_root = nullptr;  // null: same layout
+    TupleConversionMap* to_root = nullptr;
+};
+
+// ---------------------------------------------------------------- the batch (table.cpp)
+
+/// In a fresh transaction: nothing is open.
+void begin_batch(Batch& batch);
+/// After an abort of the transaction: nothing is open any more.
+void forget_batch(Batch& batch);
+/// After the rollback of a subtransaction in which everything open was opened.
+void forget_tables(Batch& batch);
+/// 42809 if it is neither a table nor a partitioned table.
+void check_is_table(Relation relation);
+/// Opens `relation` for writing. 42809 if it is no table.
+Table* open_table(Batch& batch, Oid relation);
+/// Writes what is buffered and closes every table.
+void close_tables(Batch& batch);
+/// Makes what was written visible to the following commands.
+void count_command(Batch& batch);
+
+/// The rights under which a table's rows are written: its owner's, so that the owner's code gains nothing.
+struct Rights {
+    Oid user;
+    int security;
+    int settings_level;  // 0: no code of the owner runs, so no setting can change
+};
+Rights become_owner(const Table* table);
+void return_from(const Rights& rights);
+
+// ---------------------------------------------------------------- writing (write.cpp)
+
+/// Inserts the row in table->fresh, maybe later (`flush`). With batch.overwrite, rows that are in its way are
+/// deleted.
+void insert_row(Batch& batch, Table* table);
+/// Replaces the row in table->found by table->fresh. False: somebody else changed it meanwhile, find it
+/// again.
+bool update_row(Batch& batch, Table* table);
+/// Deletes the row in table->found. False as above.
+bool delete_row(Batch& batch, Table* table);
+/// Writes the buffered rows of one table, or of all.
+void flush(Batch& batch, Table* table);
+void flush_all(Batch& batch);
+/// The smallest number whose row is still buffered; 0: none.
+Number oldest_buffered(const Batch& batch);
+/// Value of column `attribute` (from 1) for rows that do not bring one.
+Datum default_of(Table* table, AttrNumber attribute, bool* is_null);
+
+// ---------------------------------------------------------------- finding (search.cpp)
+
+/// Finds the row whose `columns` equal `values` (nulls equal nulls) and leaves it in table->found.
+/// `by_image`: columns make up the whole row; among equal rows one with the same bytes is preferred. What is
+/// buffered is flushed before.
+bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
+              const bool* nulls, bool by_image);
+/// Closes the search's index scan.
+void end_search(Table* table);
+
+// ---------------------------------------------------------------- overwriting (conflict.cpp)
+
+/// Deletes all rows but `self` (may be null) that clash with the row in `slot` in any unique index or
+/// exclusion constraint that is checked at once; or only in `only_index`, whatever it is. Changes
+/// table->best, not table->found.
+void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const ItemPointerData* self,
+                      Oid only_index);
+
+// ---------------------------------------------------------------- deferred constraints (deferred.cpp)
+
+void defer_check(Batch& batch, Table* table, List* indexes, ItemPointer tid, Number n);
+/// Notes every deferrable index of the table.
+void defer_all_checks(Batch& batch, Table* table, ItemPointer tid, Number n);
+/// Makes the check number `i`; a violation is an error. Everything must be flushed.
+void run_check(Batch& batch, std::size_t i);
+/// Flushes, makes all checks and forgets them. An error leaves batch.n at the record that violates.
+void run_checks(Batch& batch);
+
+// ---------------------------------------------------------------- partitions (partition.cpp)
+
+/// The partition of `root` that takes the row in `slot` (root's layout). 23514 if there is none.
+Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot);
+/// Puts a row of the root into the partition's `fresh` slot, in its layout.
+void to_partition(Table* partition, TupleTableSlot* slot);
+/// The root's layout of the row in partition->found, in root's `found`.
+void to_root(Table* partition, Table* root);
+/// Finds a row of a partitioned table as `find_row`; gives the partition whose `found` it is, or null.
+Table* find_partitioned(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
+                        const bool* nulls, bool by_image, Table* likely);
+
+}  // namespace onerepl::apply

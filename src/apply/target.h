@@ -1,0 +1,100 @@
+// A table of A as its description tells, matched to the table of B that its records are written to.
+#pragma once
+
+#include "apply/table.h"
+#include "core/record.h"
+
+#include <memory>
+#include <unordered_map>
+
+namespace onerepl::apply {
+
+/// How the values of one described column become B's.
+struct ColumnPlan {
+    const char* name = nullptr;
+    AttrNumber attribute = 0;  // on B
+    /// Not written from the record: B computes it, or A does and B has no such column.
+    bool ignored = false;
+    /// The binary value is of another type than B's column: it goes through its text form.
+    bool by_text = false;
+    bool is_domain = false;
+    std::int32_t typmod = -1;  // B's
+    FmgrInfo receive;          // of B's type; by_text: of the described type
+    Oid receive_parameter = InvalidOid;
+    std::int32_t receive_typmod = -1;
+    FmgrInfo output;  // by_text: of the described type
+    FmgrInfo input;   // of B's type
+    Oid input_parameter = InvalidOid;
+    /// Binary values of a described type that B lacks can not be read.
+    bool unknown_type = false;
+    const char* described_type = nullptr;
+};
+
+struct Target {
+    TableDescription description;  // names in B's encoding
+    std::vector<std::size_t> key;  // of the description
+    int encoding = -1;             // A's
+    bool converts = false;         // A's encoding is not B's
+
+    // Found by match_target; forgotten when the catalog changes.
+    bool matched = false;
+    MemoryContext memory = nullptr;
+    Oid relation = InvalidOid;
+    int columns_of_table = 0;  // natts of B's table
+    int column_count = 0;
+    ColumnPlan* columns = nullptr;
+    /// Key columns: their place in the description, and on B. Without a key: every column that is compared.
+    int key_count = 0;
+    int* key_places = nullptr;
+    AttrNumber* key_attributes = nullptr;
+    /// B's columns that no record brings and that are not generated.
+    int missing_count = 0;
+    AttrNumber* missing = nullptr;
+
+    /// Open in the batch of this generation.
+    Table* table = nullptr;
+    std::uint64_t generation = 0;
+
+    bool has_key() const { return !key.empty(); }
+    /// Where in a record's old key the k-th key column stands.
+    int old_place(int k) const { return has_key() ? k : key_places[k]; }
+
+    ~Target() {
+        if (memory != nullptr) MemoryContextDelete(memory);
+    }
+};
+
+/// Plain: finds B's table and plans the columns. 42P01: B lacks the table; 42703: it lacks a column; 42804: a
+/// column is generated on one side only in a way that can not work. Locks the table for writing.
+void match_target(Target& target);
+
+/// Like match_target, but gives InvalidOid when B has no such table. Does not plan.
+Oid find_relation(const TableDescription& description);
+
+/// Plain: the value as B's column takes it, in the current memory context.
+Datum convert_value(const Target& target, const ColumnPlan& plan, const Value& value, bool* is_null);
+
+/// The descriptions of one link, by id.
+class Targets {
+  public:
+    explicit Targets(int link);
+    ~Targets();
+    Targets(const Targets&) = delete;
+    Targets& operator=(const Targets&) = delete;
+
+    /// Null: onerepl.remote_description lacks it. In a transaction with SPI connected.
+    Target* find(std::uint64_t id);
+    /// Stores the description and forgets what was known under its id. 22P03 if it can not be read.
+    TableDescription store(ByteView encoded);
+    void forget();
+
+    /// Catalog changes: relation InvalidOid: anything may have changed.
+    void invalidate(Oid relation);
+
+  private:
+    int link_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Target>> targets_;
+    Target* last_ = nullptr;
+};
+
+}  // namespace onerepl::apply

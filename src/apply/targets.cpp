@@ -1,0 +1,128 @@
+// The descriptions of one link's remote, cached, and how catalog changes make them forget B's side.
+#include "apply/target.h"
+
+#include "pg/spi.h"
+
+extern "C" {
+#include "mb/pg_wchar.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+}
+
+#include <set>
+
+namespace onerepl::apply {
+
+namespace {
+
+// PostgreSQL's invalidation callbacks can not be unregistered: they look here who is still alive.
+std::set<Targets*>& living() {
+    static std::set<Targets*> all;
+    return all;
+}
+
+void relation_changed(Datum, Oid relation) {
+    for (Targets* targets : living()) targets->invalidate(relation);
+}
+
+void catalog_changed(Datum, int, uint32) {
+    relation_changed(0, InvalidOid);
+}
+
+void register_callbacks() {
+    static bool registered = false;
+    if (registered) return;
+    registered = true;
+    pg::call([] {
+        CacheRegisterRelcacheCallback(relation_changed, 0);
+        CacheRegisterSyscacheCallback(NAMESPACEOID, catalog_changed, 0);
+        CacheRegisterSyscacheCallback(TYPEOID, catalog_changed, 0);
+    });
+}
+
+void to_server(std::string& text, int encoding) {
+    const char* converted =
+        pg::call([&] { return pg_any_to_server(text.c_str(), static_cast<int>(text.size()), encoding); });
+    if (converted != text.c_str()) text = converted;
+}
+
+void names_to_server(TableDescription& description, int encoding) {
+    to_server(description.schema, encoding);
+    to_server(description.name, encoding);
+    for (ColumnDescription& column : description.columns) {
+        to_server(column.name, encoding);
+        to_server(column.type_schema, encoding);
+        to_server(column.type_name, encoding);
+    }
+}
+
+/// The description with its names in B's encoding.
+TableDescription read_description(ByteView encoded, int& encoding) {
+    std::optional<TableDescription> description = decode_description(encoded);
+    if (!description) throw pg::Error("22P03", "table description cannot be read");
+    encoding = pg_char_to_encoding(description->encoding.c_str());
+    if (encoding < 0)
+        throw pg::Error("22023",
+                        "encoding \"" + description->encoding + "\" of the remote is not known here");
+    names_to_server(*description, encoding);
+    return std::move(*description);
+}
+
+std::unique_ptr<Target> make_target(ByteView encoded) {
+    auto target = std::make_unique<Target>();
+    target->description = read_description(encoded, target->encoding);
+    target->key = target->description.key();
+    target->converts = target->encoding != GetDatabaseEncoding();
+    return target;
+}
+
+}  // namespace
+
+Targets::Targets(int link) : link_(link) {
+    register_callbacks();
+    living().insert(this);
+}
+
+Targets::~Targets() {
+    living().erase(this);
+}
+
+Target* Targets::find(std::uint64_t id) {
+    if (last_ != nullptr && last_->description.id == id) return last_;
+    auto known = targets_.find(id);
+    if (known == targets_.end()) {
+        std::unique_ptr<Target> target;
+        pg::query("SELECT description FROM onerepl.remote_description WHERE link = $1 AND id = $2",
+                  {pg::Param(link_), pg::Param(id)},
+                  [&](const pg::Row& row) { target = make_target(row.bytea(0)); });
+        if (!target) return nullptr;
+        target->description.id = id;
+        known = targets_.emplace(id, std::move(target)).first;
+    }
+    last_ = known->second.get();
+    return last_;
+}
+
+TableDescription Targets::store(ByteView encoded) {
+    int encoding;
+    TableDescription description = read_description(encoded, encoding);
+    pg::execute(
+        "INSERT INTO onerepl.remote_description (link, id, description) VALUES ($1, $2, $3)"
+        " ON CONFLICT (link, id) DO UPDATE SET description = EXCLUDED.description",
+        {pg::Param(link_), pg::Param(description.id), pg::Param(encoded)});
+    last_ = nullptr;
+    targets_.erase(description.id);
+    return description;
+}
+
+void Targets::forget() {
+    last_ = nullptr;
+    targets_.clear();
+}
+
+void Targets::invalidate(Oid relation) {
+    for (auto& [id, target] : targets_)
+        if (!OidIsValid(relation) || target->relation == relation) target->matched = false;
+}
+
+}  // namespace onerepl::apply

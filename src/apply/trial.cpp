@@ -1,0 +1,220 @@
+// The trial run of a failing transaction: all its failures at once, for the administrator; rolled back in the
+// end (P13).
+#include "apply/run.h"
+
+#include "apply/failure_text.h"
+#include "apply/session.h"
+#include "pg/transaction.h"
+
+extern "C" {
+#include "mb/pg_wchar.h"
+#include "utils/timestamp.h"
+}
+
+#include <algorithm>
+
+namespace onerepl::apply {
+
+namespace {
+
+/// So many records share a subtransaction as long as none of them fails.
+constexpr int records_of_chunk = 256;
+
+/// Ends the trial's transaction by abort.
+struct TrialOver {};
+
+class Trial {
+  public:
+    Trial(Writer& writer, RecordSource& source, Number written, const Options& options)
+        : writer_(writer), source_(source), options_(options), next_(written + 1) {}
+
+    TrialResult run() {
+        try {
+            pg::in_transaction([&] {
+                prepare_session();
+                writer_.begin();
+                source_.rewind(next_);
+                try_records();
+                try_checks();
+                throw TrialOver{};
+            });
+        } catch (const TrialOver&) {
+        } catch (...) {
+            leave();
+            throw;
+        }
+        leave();
+        std::sort(result_.failures.begin(), result_.failures.end(),
+                  [](const Failure& a, const Failure& b) { return a.n < b.n; });
+        return std::move(result_);
+    }
+
+  private:
+    void leave() {
+        writer_.abandon();
+        pg::call([] { SetClientEncoding(GetDatabaseEncoding()); });
+    }
+
+    /// Reads one record and notes where the transaction ends.
+    void read(IncomingRecord& record) {
+        if (!source_.next(record)) throw pg::Error("XX000", "the records end within a transaction");
+        ended_ = record.last_of_transaction;
+    }
+
+    void write(const IncomingRecord& record) {
+        next_ = writer_.write(record, options_.resolutions) + 1;
+        if (ended_) result_.transaction_last = next_ - 1;
+    }
+
+    /// Runs `work` in a subtransaction. False: it failed and is undone; `error_` says how.
+    template <class Work>
+    bool attempt(Work&& work) {
+        const std::size_t mark = writer_.mark();
+        try {
+            pg::in_subtransaction([&] {
+                work();
+                writer_.settle();
+            });
+            return true;
+        } catch (const pg::Error& error) {
+            if (pg::is_transient(error.sqlstate())) throw;
+            error_ = error.report();
+        } catch (const LackingDescription&) {
+            // Not a failure of the record: it will be asked for when the others are resolved.
+            error_.reset();
+        }
+        writer_.roll_back_to(mark);
+        pg::call([] { SetClientEncoding(GetDatabaseEncoding()); });
+        return false;
+    }
+
+    void try_records() {
+        while (!ended_) {
+            const Number start = next_;
+            int count = 0;
+            const bool good = attempt([&] {
+                IncomingRecord record;
+                for (; count < records_of_chunk && !ended_;) {
+                    read(record);
+                    count++;
+                    write(record);
+                }
+            });
+            if (good) continue;
+            go_back(start);
+            one_by_one(count);
+        }
+    }
+
+    void go_back(Number n) {
+        source_.rewind(n);
+        next_ = n;
+        ended_ = false;
+    }
+
+    void one_by_one(int count) {
+        IncomingRecord record;
+        for (int i = 0; i < count && !ended_; i++) {
+            read(record);
+            if (is_full()) {
+                skip(record);
+            } else if (is_truncate(record)) {
+                try_truncates(record);
+            } else if (!attempt([&] { write(record); })) {
+                add_failure(record);
+                skip(record);
+            }
+        }
+    }
+
+    bool is_full() {
+        const bool full = result_.failures.size() >= options_.max_failures;
+        result_.more_failures |= full;
+        return full;
+    }
+
+    static bool is_truncate(const IncomingRecord& record) {
+        return !record.record.empty() && record.record[0] == static_cast<std::uint8_t>(Operation::truncate);
+    }
+
+    /// Goes on behind a record that is not written.
+    void skip(const IncomingRecord& record) {
+        Record decoded;
+        const bool skips = decode_record(record.record, decoded) && decoded.operation == Operation::skip;
+        next_ = record.n + (skips ? decoded.skip_count : 1);
+        if (ended_) result_.transaction_last = next_ - 1;
+    }
+
+    /// TRUNCATEs that follow each other are one statement and fail together, at the first one.
+    void try_truncates(IncomingRecord record) {
+        const Number start = record.n;
+        const bool good = attempt([&] {
+            for (;;) {
+                write(record);
+                if (ended_) return;
+                read(record);
+                if (!is_truncate(record)) break;
+            }
+            source_.rewind(next_);
+            ended_ = false;
+        });
+        if (good) return;
+        go_back(start);
+        read(record);
+        add_failure(record);
+        for (;;) {
+            skip(record);
+            if (ended_) return;
+            read(record);
+            if (!is_truncate(record)) break;
+        }
+        go_back(next_);
+    }
+
+    void try_checks() {
+        std::size_t i = 0;
+        while (i < writer_.check_count() && !is_full()) {
+            const bool good = attempt([&] {
+                for (; i < writer_.check_count(); i++) writer_.run_check(i);
+            });
+            if (good) return;
+            i++;
+            const Number n = writer_.current();
+            IncomingRecord record;
+            source_.rewind(n);
+            if (source_.next(record)) add_failure(record);
+        }
+    }
+
+    void add_failure(const IncomingRecord& incoming) {
+        if (!error_) return;
+        Failure failure;
+        failure.n = incoming.n;
+        failure.error = *error_;
+        failure.failed_at = GetCurrentTimestamp();
+        Record record;
+        if (decode_record(incoming.record, record)) {
+            Target* target = record.operation == Operation::describe
+                                 ? nullptr
+                                 : writer_.targets().find(record.description);
+            describe_record(record, target == nullptr ? nullptr : &target->description, failure);
+        }
+        result_.failures.push_back(std::move(failure));
+    }
+
+    Writer& writer_;
+    RecordSource& source_;
+    const Options& options_;
+    TrialResult result_;
+    std::optional<pg::ErrorReport> error_;
+    Number next_;  // begins the next record
+    bool ended_ = false;
+};
+
+}  // namespace
+
+TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options) {
+    return Trial(writer, source, written, options).run();
+}
+
+}  // namespace onerepl::apply

@@ -1,0 +1,68 @@
+// TRUNCATE by SQL: it fires the statement triggers of B, among them those of a chain (B itself a remote).
+#include "apply/truncate.h"
+
+#include "pg/spi.h"
+
+extern "C" {
+#include "catalog/pg_class.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+#include <map>
+
+namespace onerepl::apply {
+
+namespace {
+
+struct TableFacts {
+    Oid owner;
+    bool partitioned;
+    const char* name;
+};
+
+TableFacts facts_of(Oid relation) {
+    return pg::call([&] {
+        HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+        if (!HeapTupleIsValid(tuple))
+            ereport(ERROR,
+                    (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u does not exist", relation)));
+        const Form_pg_class form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
+        TableFacts facts;
+        facts.owner = form->relowner;
+        facts.partitioned = form->relkind == RELKIND_PARTITIONED_TABLE;
+        facts.name =
+            quote_qualified_identifier(get_namespace_name(form->relnamespace), NameStr(form->relname));
+        ReleaseSysCache(tuple);
+        return facts;
+    });
+}
+
+/// With the rights of `owner`, and as if no setting had been changed.
+void run_as(Oid owner, const std::string& sql) {
+    Oid user;
+    int security;
+    GetUserIdAndSecContext(&user, &security);
+    SetUserIdAndSecContext(owner, security | SECURITY_RESTRICTED_OPERATION);
+    pg::execute(sql.c_str());
+    SetUserIdAndSecContext(user, security);
+}
+
+}  // namespace
+
+void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
+    // One statement for each owner: a statement for all would need rights that none of them has. Tables that
+    // refer to each other and belong to different owners can therefore not be truncated together.
+    std::map<Oid, std::string> lists;
+    for (const Oid relation : relations) {
+        const TableFacts facts = facts_of(relation);
+        std::string& list = lists[facts.owner];
+        list += list.empty() ? "TRUNCATE TABLE " : ", ";
+        if (!facts.partitioned) list += "ONLY ";
+        list += facts.name;
+    }
+    for (const auto& [owner, list] : lists)
+        run_as(owner, list + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY"));
+}
+
+}  // namespace onerepl::apply

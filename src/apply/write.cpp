@@ -1,0 +1,252 @@
+// Writing single rows: past the executor where no trigger fires, through its replication routines where one
+// does.
+#include "apply/table.h"
+
+extern "C" {
+#include "access/heapam.h"
+#include "commands/trigger.h"
+#include "rewrite/rewriteHandler.h"
+#include "optimizer/optimizer.h"
+}
+
+namespace onerepl::apply {
+
+namespace {
+
+constexpr int buffered_rows = 1000;
+constexpr Size buffered_bytes_of_table = 1 << 20;
+constexpr Size buffered_bytes_of_all = 16 << 20;
+
+/// Generated columns, constraints, partition bounds: what has to hold before the row is written.
+void complete_row(Table* table) {
+    TupleDesc description = RelationGetDescr(table->relation);
+    table->fresh->tts_tableOid = table->oid;
+    if (description->constr != nullptr) {
+        // CMD_INSERT also for updates: it computes every generated column.
+        if (description->constr->has_generated_stored)
+            ExecComputeStoredGenerated(table->result, table->estate, table->fresh, CMD_INSERT);
+        ExecConstraints(table->result, table->fresh, table->estate);
+    }
+    if (table->relation->rd_rel->relispartition)
+        ExecPartitionCheck(table->result, table->fresh, table->estate, true);
+}
+
+void add_index_entries(Batch& batch, Table* table, TupleTableSlot* slot, const compat::IndexUpdate* update,
+                       Number n) {
+    if (table->result->ri_NumIndices == 0) return;
+    List* doubtful = compat::insert_index_tuples(table->result, slot, table->estate, update);
+    if (doubtful != NIL) defer_check(batch, table, doubtful, &slot->tts_tid, n);
+    ResetPerTupleExprContext(table->estate);
+}
+
+// ---------------------------------------------------------------- buffered inserts
+
+void make_buffer(Table* table) {
+    MemoryContext before = MemoryContextSwitchTo(table->memory);
+    table->buffered = static_cast<TupleTableSlot**>(palloc(sizeof(TupleTableSlot*) * buffered_rows));
+    table->buffered_numbers = static_cast<Number*>(palloc(sizeof(Number) * buffered_rows));
+    MemoryContextSwitchTo(before);
+}
+
+/// Takes the fresh slot into the buffer and gives the table another one.
+void buffer_row(Batch& batch, Table* table) {
+    if (table->buffered == nullptr) make_buffer(table);
+    const int place = table->buffered_count;
+    if (place == table->buffered_slots) {
+        MemoryContext before = MemoryContextSwitchTo(table->memory);
+        table->buffered[place] = table_slot_create(table->relation, nullptr);
+        MemoryContextSwitchTo(before);
+        table->buffered_slots++;
+    }
+    std::swap(table->buffered[place], table->fresh);
+    table->buffered_numbers[place] = batch.n;
+    table->buffered_count++;
+    TupleTableSlot* slot = table->buffered[place];
+    ExecMaterializeSlot(slot);
+    bool copied;
+    const Size size = ExecFetchSlotHeapTuple(slot, false, &copied)->t_len;
+    table->buffered_bytes += size;
+    batch.buffered_bytes += size;
+}
+
+void write_buffered(Batch& batch, Table* table) {
+    table_multi_insert(table->relation, table->buffered, table->buffered_count, GetCurrentCommandId(true), 0,
+                       nullptr);
+    batch.uncounted = true;
+    for (int i = 0; i < table->buffered_count; i++) {
+        add_index_entries(batch, table, table->buffered[i], nullptr, table->buffered_numbers[i]);
+        ExecClearTuple(table->buffered[i]);
+    }
+    batch.buffered_bytes -= table->buffered_bytes;
+    table->buffered_bytes = 0;
+    table->buffered_count = 0;
+    ResetPerTupleExprContext(table->estate);
+}
+
+void check_identity(Table* table) {
+    // Once a transaction, as the executor does with each row: another tool may publish this table.
+    if (table->identity_checked) return;
+    CheckCmdReplicaIdentity(table->relation, CMD_UPDATE);
+    CheckCmdReplicaIdentity(table->relation, CMD_DELETE);
+    table->identity_checked = true;
+}
+
+// ---------------------------------------------------------------- rows with triggers
+
+/// Surrounds one row's work as a query of its own, so that its triggers fire at once and see what was written
+/// before.
+void begin_query(Batch& batch, Table* table) {
+    count_command(batch);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    table->estate->es_output_cid = GetCurrentCommandId(true);
+    table->estate->es_snapshot = GetActiveSnapshot();
+    AfterTriggerBeginQuery();
+}
+
+void end_query(Batch& batch, Table* table) {
+    AfterTriggerEndQuery(table->estate);
+    PopActiveSnapshot();
+    batch.uncounted = true;
+    ResetPerTupleExprContext(table->estate);
+}
+
+void insert_with_triggers(Batch& batch, Table* table) {
+    table->fresh->tts_tableOid = table->oid;
+    ExecMaterializeSlot(table->fresh);
+    begin_query(batch, table);
+    ExecSimpleRelationInsert(table->result, table->estate, table->fresh);
+    if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
+        defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
+    end_query(batch, table);
+    ExecClearTuple(table->fresh);
+}
+
+/// Locks the row in table->found. False: it is not what it was.
+bool lock_found(Table* table) {
+    TM_FailureData failure;
+    ItemPointerData tid = table->found->tts_tid;
+    TM_Result result =
+        table_tuple_lock(table->relation, &tid, GetLatestSnapshot(), table->found, GetCurrentCommandId(false),
+                         LockTupleExclusive, LockWaitBlock, 0, &failure);
+    return result == TM_Ok;
+}
+
+bool update_with_triggers(Batch& batch, Table* table) {
+    begin_query(batch, table);
+    const bool locked = lock_found(table);
+    if (locked) {
+        table->fresh->tts_tableOid = table->oid;
+        ExecMaterializeSlot(table->fresh);
+        EvalPlanQualSetSlot(&table->recheck, table->fresh);
+        ExecSimpleRelationUpdate(table->result, table->estate, &table->recheck, table->found, table->fresh);
+        if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
+            defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
+    }
+    end_query(batch, table);
+    if (locked) ExecClearTuple(table->fresh);
+    return locked;
+}
+
+bool delete_with_triggers(Batch& batch, Table* table) {
+    begin_query(batch, table);
+    const bool locked = lock_found(table);
+    if (locked) {
+        EvalPlanQualSetSlot(&table->recheck, table->found);
+        ExecSimpleRelationDelete(table->result, table->estate, &table->recheck, table->found);
+    }
+    end_query(batch, table);
+    return locked;
+}
+
+/// Whether the row was written; false: it has changed since it was found.
+bool judge(TM_Result result) {
+    if (result == TM_Ok) return true;
+    if (result == TM_Updated || result == TM_Deleted) return false;
+    elog(ERROR, "unexpected result %d of writing a row", static_cast<int>(result));
+    return false;
+}
+
+}  // namespace
+
+void insert_row(Batch& batch, Table* table) {
+    if (table->runs_user_code) flush_all(batch);  // its code may look at other tables
+    if (batch.overwrite) flush(batch, table);
+    if (batch.overwrite || !table->has_triggers) complete_row(table);
+    if (batch.overwrite) remove_conflicts(batch, table, table->fresh, nullptr, InvalidOid);
+    if (table->has_triggers) return insert_with_triggers(batch, table);
+    buffer_row(batch, table);
+    if (batch.overwrite || table->buffered_count == buffered_rows ||
+        table->buffered_bytes >= buffered_bytes_of_table)
+        flush(batch, table);
+    else if (batch.buffered_bytes >= buffered_bytes_of_all)
+        flush_all(batch);
+}
+
+bool update_row(Batch& batch, Table* table) {
+    count_command(batch);
+    check_identity(table);
+    if (batch.overwrite || !table->has_triggers) complete_row(table);
+    if (batch.overwrite) remove_conflicts(batch, table, table->fresh, &table->found->tts_tid, InvalidOid);
+    if (table->has_triggers) return update_with_triggers(batch, table);
+    TM_FailureData failure;
+    compat::IndexUpdate update;
+    ItemPointerData tid = table->found->tts_tid;
+    if (!judge(compat::update_tuple(table->relation, &tid, table->fresh, &failure, &update))) return false;
+    batch.uncounted = true;
+    if (update.needed) add_index_entries(batch, table, table->fresh, &update, batch.n);
+    ExecClearTuple(table->fresh);
+    ResetPerTupleExprContext(table->estate);
+    return true;
+}
+
+bool delete_row(Batch& batch, Table* table) {
+    count_command(batch);
+    if (table->has_triggers) return delete_with_triggers(batch, table);
+    check_identity(table);
+    TM_FailureData failure;
+    ItemPointerData tid = table->found->tts_tid;
+    if (!judge(table_tuple_delete(table->relation, &tid, GetCurrentCommandId(true), InvalidSnapshot,
+                                  InvalidSnapshot, true, &failure, false)))
+        return false;
+    batch.uncounted = true;
+    return true;
+}
+
+void flush(Batch& batch, Table* table) {
+    if (table->buffered_count == 0) return;
+    const Rights rights = become_owner(table);
+    MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
+    write_buffered(batch, table);
+    MemoryContextSwitchTo(before);
+    return_from(rights);
+}
+
+void flush_all(Batch& batch) {
+    if (batch.buffered_bytes == 0) return;
+    for (Table* table = batch.first; table != nullptr; table = table->next) flush(batch, table);
+}
+
+Number oldest_buffered(const Batch& batch) {
+    Number oldest = 0;
+    for (Table* table = batch.first; table != nullptr; table = table->next)
+        if (table->buffered_count > 0 && (oldest == 0 || table->buffered_numbers[0] < oldest))
+            oldest = table->buffered_numbers[0];
+    return oldest;
+}
+
+Datum default_of(Table* table, AttrNumber attribute, bool* is_null) {
+    if (!table->default_prepared[attribute]) {
+        MemoryContext before = MemoryContextSwitchTo(table->memory);
+        Node* expression = build_column_default(table->relation, attribute);
+        if (expression != nullptr)
+            table->defaults[attribute] = ExecPrepareExpr(reinterpret_cast<Expr*>(expression), table->estate);
+        table->default_prepared[attribute] = true;
+        MemoryContextSwitchTo(before);
+    }
+    *is_null = true;
+    ExprState* state = table->defaults[attribute];
+    if (state == nullptr) return 0;
+    return ExecEvalExpr(state, GetPerTupleExprContext(table->estate), is_null);
+}
+
+}  // namespace onerepl::apply

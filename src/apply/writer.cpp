@@ -1,0 +1,143 @@
+// Dispatches records: rows to write_row, TRUNCATEs collected into one statement, descriptions stored and
+// guarded.
+#include "apply/writer.h"
+
+#include "pg/guard.h"
+
+#include "apply/guard.h"
+#include "apply/row.h"
+#include "apply/truncate.h"
+
+namespace onerepl::apply {
+
+namespace {
+
+/// More open tables than this are closed before the next record: each holds memory and buffers.
+constexpr int most_open_tables = 300;
+/// More possible violations than this are looked into at the next transaction end.
+constexpr std::size_t most_deferred_checks = 10000;
+
+}  // namespace
+
+void Writer::begin() {
+    truncates_.clear();
+    pg::call([&] { begin_batch(batch_); });
+}
+
+void Writer::abandon() {
+    truncates_.clear();
+    forget_batch(batch_);
+}
+
+Number Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
+    batch_.n = incoming.n;
+    batch_.overwrite = false;
+    if (!decode_record(incoming.record, record_)) throw pg::Error("22P03", "record cannot be read");
+    const Number last = incoming.n + (record_.operation == Operation::skip ? record_.skip_count - 1 : 0);
+    if (resolutions != nullptr && !resolutions->empty()) {
+        const auto resolution = resolutions->find(incoming.n);
+        if (resolution != resolutions->end()) {
+            if (resolution->second == Resolution::skip) return last;
+            batch_.overwrite = resolution->second == Resolution::overwrite;
+        }
+    }
+    if (record_.operation == Operation::truncate) {
+        add_truncate();
+    } else {
+        run_truncates();
+        if (record_.operation == Operation::describe)
+            describe();
+        else if (record_.operation != Operation::skip)
+            write_row_record();
+    }
+    if (incoming.last_of_transaction && !truncates_.empty()) run_truncates();
+    if (incoming.last_of_transaction && batch_.check_count > most_deferred_checks)
+        pg::call([&] { run_checks(batch_); });
+    return last;
+}
+
+void Writer::finish() {
+    run_truncates();
+    pg::call([&] {
+        run_checks(batch_);
+        close_tables(batch_);
+        count_command(batch_);
+    });
+}
+
+void Writer::settle() {
+    run_truncates();
+    pg::call([&] {
+        close_tables(batch_);
+        count_command(batch_);
+    });
+}
+
+Number Writer::oldest_pending() const {
+    return oldest_buffered(batch_);
+}
+
+void Writer::roll_back_to(std::size_t mark) {
+    truncates_.clear();
+    batch_.check_count = mark;
+    batch_.uncounted = true;
+    forget_tables(batch_);
+}
+
+void Writer::run_check(std::size_t i) {
+    pg::call([&] { apply::run_check(batch_, i); });
+}
+
+Target& Writer::find_target(std::uint64_t id) {
+    Target* target = targets_.find(id);
+    if (target == nullptr) throw LackingDescription{id};
+    // Making the guard changes the table, which makes the target forget it once more.
+    for (int tries = 0; !target->matched && tries < 3; tries++) match(*target);
+    if (!target->matched) pg::call([&] { match_target(*target); });
+    return *target;
+}
+
+void Writer::match(Target& target) {
+    pg::call([&] { match_target(target); });
+    pg::call([&] { close_tables(batch_); });  // a trigger can not be made on a table in use
+    ensure_guard(target.relation, link_);
+}
+
+void Writer::write_row_record() {
+    Target& target = find_target(record_.description);
+    pg::call([&] {
+        if (batch_.open_count > most_open_tables) close_tables(batch_);
+        write_row(batch_, target, record_);
+    });
+}
+
+void Writer::describe() {
+    pg::call([&] { close_tables(batch_); });
+    const TableDescription description = targets_.store(record_.table);
+    const Oid relation = pg::call([&] { return find_relation(description); });
+    if (OidIsValid(relation)) ensure_guard(relation, link_);
+}
+
+void Writer::add_truncate() {
+    Target& target = find_target(record_.description);
+    truncates_.push_back({target.relation, record_.truncate_restart_identity, batch_.n});
+}
+
+void Writer::run_truncates() {
+    if (truncates_.empty()) return;
+    pg::call([&] { close_tables(batch_); });
+    const Number n = batch_.n;
+    batch_.n = truncates_.front().n;
+    std::vector<Oid> relations;
+    bool restart = false;
+    for (const PendingTruncate& truncate : truncates_) {
+        relations.push_back(truncate.relation);
+        restart |= truncate.restart_identity;
+    }
+    truncates_.clear();
+    truncate_tables(relations, restart);
+    batch_.uncounted = true;
+    batch_.n = n;
+}
+
+}  // namespace onerepl::apply

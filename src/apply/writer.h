@@ -1,0 +1,65 @@
+// Writes records one after the other within B transactions: what the strategies of applier.cpp are made of.
+#pragma once
+
+#include "apply/applier.h"
+#include "apply/target.h"
+
+namespace onerepl::apply {
+
+/// A record refers to a description that B lacks (P17).
+struct LackingDescription {
+    std::uint64_t id;
+};
+
+class Writer {
+  public:
+    explicit Writer(int link) : link_(link), targets_(link) {}
+
+    /// In a fresh transaction with SPI connected.
+    void begin();
+    /// After a rollback of the transaction.
+    void abandon();
+
+    /// Writes one record, maybe later. Throws pg::Error or LackingDescription. Gives the last number that it
+    /// stands for.
+    Number write(const IncomingRecord& incoming, const Resolutions* resolutions);
+    /// Everything that was written so far reaches its tables and is checked against deferrable constraints.
+    void finish();
+    /// Like finish, but keeps the deferred checks for later, and closes all tables.
+    void settle();
+    /// Rows that are still kept back begin with this number; 0: none are.
+    Number oldest_pending() const;
+    /// The number that the latest error belongs to, as far as known.
+    Number current() const { return batch_.n; }
+
+    /// For subtransactions: begins (after settle) and, if it was rolled back, forgets what it opened.
+    std::size_t mark() const { return batch_.check_count; }
+    void roll_back_to(std::size_t mark);
+    /// Makes the deferred checks from number `i` on; the caller handles errors and goes on with the next.
+    std::size_t check_count() const { return batch_.check_count; }
+    void run_check(std::size_t i);
+    void forget_checks() { batch_.check_count = 0; }
+
+    Targets& targets() { return targets_; }
+
+  private:
+    struct PendingTruncate {
+        Oid relation;
+        bool restart_identity;
+        Number n;
+    };
+    Target& find_target(std::uint64_t id);
+    void match(Target& target);
+    void write_row_record();
+    void describe();
+    void add_truncate();
+    void run_truncates();
+
+    int link_;
+    Targets targets_;
+    Batch batch_;
+    Record record_;
+    std::vector<PendingTruncate> truncates_;
+};
+
+}  // namespace onerepl::apply
