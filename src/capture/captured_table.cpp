@@ -4,6 +4,7 @@
 
 #include "capture/description.h"
 #include "capture/lock_pending.h"
+#include "capture/log_tables.h"
 #include "capture/render.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
@@ -209,8 +210,11 @@ void refresh(CapturedTable& table, Relation relation) {
     if (!known || table.renders) rebuild(table, layout, encoded, relation);
     if (!known) table.description = 0;
     pg::call([&] {
+        const Oid description_table = own_relation("description");
+        if (description_table != table.description_table) table.description = 0;
+        table.description_table = description_table;
         if (table.description == 0) describe(table, encoded);
-        table.lock_pending = is_lock_pending(table.relation);
+        table.lock_pending = is_lock_pending(relation);
         note_file(table, relation);
     });
 }

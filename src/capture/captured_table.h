@@ -39,6 +39,7 @@ struct CapturedTable {
     bool lock_pending;  // P6
     Oid file;           // the file that the last record's row versions are in
     std::uint64_t description;
+    Oid description_table;  // that the id is from: another after DROP and CREATE EXTENSION
     MemoryContext memory;
     TupleDesc images;  // of the stored images
     ColumnWay* ways;   // one for each attribute

@@ -1,12 +1,26 @@
-// The lock rule of the state table (P6) for tables that ask for it.
+// The lock rule of the state table (P6) for tables that ask for it: an object with a record that is not
+// confirmed by all links may be changed only while no record of another object follows.
+//
+// The writers of all such tables of a database take turns, so their records have one order: that of
+// onerepl.pending, where each record's object is noted. An object whose record is not the last one there, and
+// not confirmed, is locked. Everything may ereport.
 #pragma once
 
-#include "pg/pg.h"
+#include "capture/captured_table.h"
+#include "capture/row_image.h"
 
 namespace onerepl::capture {
 
-/// Whether onerepl.tracked asks for the rule for this table. Whoever changes that invalidates the table's
-/// relcache entry. May ereport.
-bool is_lock_pending(Oid relation);
+/// Whether onerepl.tracked asks for the rule, for the relation or a partitioned table that it is a partition
+/// of. Whoever changes that invalidates the relation's relcache entry.
+bool is_lock_pending(Relation relation);
+
+/// Waits until this transaction is the only writer of such tables, to its end.
+void take_turn();
+
+/// Takes the turn; 55006 if the row may not be changed now; notes the record.
+void check_lock_rule(const CapturedTable& table, const RowVersions& row);
+/// The same for TRUNCATE, which changes all objects of the table.
+void check_lock_rule_for_truncate(const CapturedTable& table, Relation relation);
 
 }  // namespace onerepl::capture

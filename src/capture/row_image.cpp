@@ -136,14 +136,14 @@ StoredRow whole_row(const CapturedTable& table, Relation relation, HeapTuple tup
 // ------------------------------------------------------------------------------------------------------ old
 // image
 
-StoredRow some_columns(const CapturedTable& table, const RowVersions& row, ColumnSet columns) {
+StoredRow some_columns(const CapturedTable& table, Relation relation, HeapTuple tuple, ColumnSet columns) {
     Values values = all_null(table.images->natts);
     for (int i = 0; i < columns.count; i++) {
         const int index = columns.numbers[i] - 1;
-        values.values[index] = heap_getattr(row.old_row, columns.numbers[i], RelationGetDescr(row.relation),
-                                            &values.nulls[index]);
+        values.values[index] =
+            heap_getattr(tuple, columns.numbers[i], RelationGetDescr(relation), &values.nulls[index]);
     }
-    return storable(table, row.relation, values);
+    return storable(table, relation, values);
 }
 
 bool differs(const RowVersions& row, AttrNumber number) {
@@ -167,7 +167,7 @@ bool any_differs(const RowVersions& row, ColumnSet columns) {
 void set_partial_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
     const bool only_key = table.unique.count == table.key.count;
     change.old_kind = only_key ? OldImage::key : OldImage::key_and_unique;
-    change.old_row = some_columns(table, row, only_key ? table.key : table.unique);
+    change.old_row = some_columns(table, row.relation, row.old_row, only_key ? table.key : table.unique);
 }
 
 // ------------------------------------------------------------------------------------------------------ new
@@ -207,6 +207,11 @@ void leave_out_unchanged(const CapturedTable& table, const RowVersions& row, Val
 }
 
 }  // namespace
+
+StoredRow identity_image(const CapturedTable& table, Relation relation, HeapTuple tuple) {
+    if (table.key.count == 0) return whole_row(table, relation, tuple);
+    return some_columns(table, relation, tuple, table.key);
+}
 
 void set_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
     if (table.key.count == 0) {

@@ -25,4 +25,7 @@ void set_old_image(const CapturedTable& table, const RowVersions& row, log::RowC
 /// The new image, and which columns kept their TOAST value.
 void set_new_image(const CapturedTable& table, const RowVersions& row, log::RowChange& change);
 
+/// What names the row: its key columns, or all of it in a table without a key.
+log::StoredRow identity_image(const CapturedTable& table, Relation relation, HeapTuple tuple);
+
 }  // namespace onerepl::capture

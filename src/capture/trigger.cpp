@@ -1,5 +1,6 @@
 // The trigger functions: one row change, or one TRUNCATE, into the log of the running transaction.
 #include "capture/captured_table.h"
+#include "capture/lock_pending.h"
 #include "capture/row_image.h"
 #include "capture/transaction_log.h"
 
@@ -50,6 +51,7 @@ void capture_row(const TriggerData& trigger) {
         change.new_id = &row.new_row->t_self;
         set_new_image(table, row, change);
     }
+    if (table.lock_pending) check_lock_rule(table, row);
     record_change(change);
     table.rewritten = false;
 }
@@ -67,6 +69,7 @@ void capture_truncate(const TriggerData& trigger) {
     // Its partitions are truncated with it, and have records of their own.
     if (trigger.tg_relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) return;
     const CapturedTable& table = captured_table(trigger.tg_relation);
+    if (table.lock_pending) check_lock_rule_for_truncate(table, trigger.tg_relation);
     const TruncateStmt* statement = running_truncate();
     record_truncate(table.description, statement && statement->behavior == DROP_CASCADE,
                     statement && statement->restart_seqs);
@@ -103,6 +106,16 @@ PGDLLEXPORT Datum onerepl_capture_truncate(PG_FUNCTION_ARGS) {
     using namespace onerepl::capture;
     check_call(fcinfo, false);
     if (begin_capture()) capture_truncate(*reinterpret_cast<const TriggerData*>(fcinfo->context));
+    return PointerGetDatum(nullptr);
+}
+
+PG_FUNCTION_INFO_V1(onerepl_lock_pending);
+PGDLLEXPORT Datum onerepl_lock_pending(PG_FUNCTION_ARGS) {
+    using namespace onerepl::capture;
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"onerepl_lock_pending\" was not called as a trigger")));
+    if (begin_capture()) take_turn();
     return PointerGetDatum(nullptr);
 }
 

@@ -9,3 +9,38 @@ REVOKE ALL ON FUNCTION onerepl.onerepl_capture() FROM PUBLIC;
 CREATE FUNCTION onerepl.onerepl_capture_truncate() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_capture_truncate';
 REVOKE ALL ON FUNCTION onerepl.onerepl_capture_truncate() FROM PUBLIC;
+
+-- lock_pending (P6). "!onerepl_lock", BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE FOR EACH STATEMENT, lets the writers of
+-- such tables take turns before they lock rows; without it the row trigger does so, and writers may meet in deadlocks.
+CREATE FUNCTION onerepl.onerepl_lock_pending() RETURNS trigger
+    LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_lock_pending';
+REVOKE ALL ON FUNCTION onerepl.onerepl_lock_pending() FROM PUBLIC;
+
+-- The records of lock_pending tables in their order: two rows where a record changes a key.
+CREATE SEQUENCE onerepl.pending_number_seq AS int8;
+CREATE TABLE onerepl.pending (
+    number      int8 NOT NULL,
+    relation    oid NOT NULL,
+    object      int8 NOT NULL,          -- hash of the key; 0: the table
+    xid         xid8 NOT NULL,
+    PRIMARY KEY (number, relation, object)
+);
+CREATE INDEX pending_object ON onerepl.pending (relation, object, number);
+
+CREATE FUNCTION onerepl.purge_pending() RETURNS void LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM onerepl.pending AS p
+    USING (
+        SELECT b.snapshot
+        FROM onerepl.batch AS b,
+            (SELECT min(coalesce((SELECT s.confirmed FROM onerepl.position AS s WHERE s.link = l.id
+                                  ORDER BY s.seq DESC LIMIT 1), l.start, 0)) AS number
+             FROM onerepl.link AS l WHERE l.role = 'remote') AS c
+        WHERE b.snapshot IS NOT NULL AND b.last <= c.number
+        ORDER BY b.first DESC LIMIT 1
+    ) AS done
+    WHERE pg_visible_in_snapshot(p.xid, done.snapshot)
+$$;
+REVOKE ALL ON FUNCTION onerepl.purge_pending() FROM PUBLIC;
+COMMENT ON FUNCTION onerepl.purge_pending() IS
+'Forgets what all links have confirmed of lock_pending tables; the purge of the log calls it.';
