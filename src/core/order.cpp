@@ -17,6 +17,7 @@
 #include "core/order.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -39,7 +40,8 @@ class Commands {
   public:
     explicit Commands(std::span<const OrderRecord> records) {
         for (const OrderRecord& record : records)
-            if (sorted_.empty() || sorted_.back() != record.command) sorted_.push_back(record.command);
+            if (record.command != no_command && (sorted_.empty() || sorted_.back() != record.command))
+                sorted_.push_back(record.command);
         std::ranges::sort(sorted_);
         sorted_.erase(std::unique(sorted_.begin(), sorted_.end()), sorted_.end());
     }
@@ -60,6 +62,10 @@ class PreferredOrder {
         const Commands commands(records);
         std::vector<Index> last_of(commands.size(), none);
         for (Index i = 0; i < records.size(); ++i) {
+            if (records[i].command == no_command) {
+                insert(i, tail_);
+                continue;
+            }
             Index& last = last_of[commands.index(records[i].command)];
             insert(i, last == none ? tail_ : place_behind(last));
             last = i;
@@ -201,31 +207,63 @@ RowPlace row_place(Index i, const std::vector<Index>& makers) {
 struct Holding {
     Index taken = none;     // none: held before the transaction
     Index given_up = none;  // none: held after it
-    Index rank = 0;         // of `taken` in the preferred order
 };
 
 /// Edges between the holdings of each unique value.
 class UniqueEdges {
   public:
-    UniqueEdges(std::vector<UniqueValue> values, const std::vector<Index>& makers,
-                const PreferredOrder& preferred)
-        : values_(std::move(values)), makers_(makers) {
-        if (values_.empty()) return;
-        rank_.resize(makers.size());
-        Index rank = 0;
-        for (Index i = preferred.first(); i != none; i = preferred.next(i)) rank_[i] = rank++;
-        std::ranges::sort(values_, {}, &UniqueValue::hash);
-        for (std::size_t first = 0; first < values_.size();) {
+    UniqueEdges(std::vector<UniqueValue> values, const std::vector<Index>& makers) : makers_(makers) {
+        std::ranges::sort(values, {}, &UniqueValue::hash);
+        for (std::size_t first = 0; first < values.size();) {
             std::size_t end = first;
-            while (end < values_.size() && values_[end].hash == values_[first].hash) ++end;
-            if (end - first > 1) add_edges(std::span(values_).subspan(first, end - first));
+            while (end < values.size() && values[end].hash == values[first].hash) ++end;
+            if (end - first > 1) add_group(std::span(values).subspan(first, end - first));
             first = end;
         }
-        std::ranges::sort(edges_, {}, &Edge::after);
     }
-    std::vector<Edge> take() { return std::move(edges_); }
+    bool empty() const { return groups_.empty(); }
+
+    /// What is certain: first the one that held the value before, last the one that holds it after.
+    std::vector<Edge> certain() const {
+        std::vector<Edge> edges;
+        for (const Group& group : groups_) {
+            const Holding& first = group.front();
+            const Holding& last = group.back();
+            for (std::size_t i = 1; i < group.size() && first.taken == none; ++i)
+                connect(first, group[i], edges);
+            for (std::size_t i = 0; i + 1 < group.size() && last.given_up == none; ++i)
+                connect(group[i], last, edges);
+        }
+        return sorted(std::move(edges));
+    }
+    /// Those in between one after the other, as `order` has them.
+    void sort(const std::vector<Index>& order) {
+        std::vector<Index> rank(makers_.size());
+        for (Index i = 0; i < order.size(); ++i) rank[order[i]] = i;
+        for (Group& group : groups_)
+            std::ranges::sort(group, {}, [&](const Holding& holding) { return key(holding, rank); });
+    }
+    /// With those in between one after the other, as they stand now.
+    std::vector<Edge> all() const {
+        std::vector<Edge> edges;
+        for (const Group& group : groups_)
+            for (std::size_t i = 0; i + 1 < group.size(); ++i) connect(group[i], group[i + 1], edges);
+        return sorted(std::move(edges));
+    }
+    /// Lets the two holdings of an edge change places; false if that is not possible.
+    bool swap(const Edge& edge) {
+        for (Group& group : groups_)
+            for (std::size_t i = 0; i + 1 < group.size(); ++i) {
+                if (group[i].given_up != edge.before || group[i + 1].taken != edge.after) continue;
+                if (group[i].taken == none || group[i + 1].given_up == none) return false;
+                std::swap(group[i], group[i + 1]);
+                return true;
+            }
+        return false;
+    }
 
   private:
+    using Group = std::vector<Holding>;
     struct Event {
         Index row;
         Index depth;
@@ -233,7 +271,7 @@ class UniqueEdges {
         bool taken;
     };
 
-    std::vector<Holding> holdings(std::span<const UniqueValue> values) const {
+    Group holdings(std::span<const UniqueValue> values) const {
         std::vector<Event> events;
         for (const UniqueValue& value : values) {
             const RowPlace place = row_place(value.record, makers_);
@@ -242,55 +280,107 @@ class UniqueEdges {
         std::ranges::sort(events, [](const Event& a, const Event& b) {
             return std::pair(a.row, a.depth) < std::pair(b.row, b.depth);
         });
-        std::vector<Holding> found;
+        Group found;
         Index row = none;
         for (const Event& event : events) {
             const bool continues = event.row == row && !event.taken && found.back().given_up == none;
             if (!continues) found.emplace_back();
-            if (event.taken) {
-                found.back().taken = event.record;
-                found.back().rank = rank_[event.record];
-            } else {
-                found.back().given_up = event.record;
-            }
+            (event.taken ? found.back().taken : found.back().given_up) = event.record;
             row = event.row;
         }
         return found;
     }
-
-    void add_edges(std::span<const UniqueValue> values) {
-        std::vector<Holding> held = holdings(values);
-        const auto before = std::ranges::count(held, none, &Holding::taken);
-        const auto after = std::ranges::count(held, none, &Holding::given_up);
+    void add_group(std::span<const UniqueValue> values) {
+        Group group = holdings(values);
+        const auto before = std::ranges::count(group, none, &Holding::taken);
+        const auto after = std::ranges::count(group, none, &Holding::given_up);
         // Two at once: not a value that is unique at all times, so it says nothing about order.
-        if (before > 1 || after > 1) return;
-        std::ranges::sort(held, [](const Holding& a, const Holding& b) { return key(a) < key(b); });
-        for (std::size_t i = 0; i + 1 < held.size(); ++i)
-            if (held[i].given_up != none && held[i + 1].taken != none &&
-                held[i].given_up != held[i + 1].taken)
-                edges_.push_back({held[i].given_up, held[i + 1].taken});
+        if (group.size() < 2 || before > 1 || after > 1) return;
+        std::ranges::sort(group, {}, place_in_group);
+        groups_.push_back(std::move(group));
     }
-    /// First the one that held it before, last the one that holds it after.
-    static std::pair<int, Index> key(const Holding& holding) {
-        const int group = holding.taken == none ? 0 : holding.given_up == none ? 2 : 1;
-        return {group, holding.rank};
+    static int place_in_group(const Holding& holding) {
+        return holding.taken == none ? 0 : holding.given_up == none ? 2 : 1;
+    }
+    static std::pair<int, Index> key(const Holding& holding, const std::vector<Index>& rank) {
+        return {place_in_group(holding), holding.taken == none ? 0 : rank[holding.taken]};
+    }
+    static void connect(const Holding& before, const Holding& after, std::vector<Edge>& edges) {
+        if (before.given_up != none && after.taken != none && before.given_up != after.taken)
+            edges.push_back({before.given_up, after.taken});
+    }
+    static std::vector<Edge> sorted(std::vector<Edge> edges) {
+        std::ranges::sort(edges, {}, [](const Edge& edge) { return std::pair(edge.after, edge.before); });
+        edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+        return edges;
     }
 
-    std::vector<UniqueValue> values_;
     const std::vector<Index>& makers_;
-    std::vector<Index> rank_;
-    std::vector<Edge> edges_;
+    std::vector<Group> groups_;
 };
 
-/// For each record the one of the same command before it.
-std::vector<Index> previous_of_command(std::span<const OrderRecord> records) {
-    const Commands commands(records);
-    std::vector<Index> last_of(commands.size(), none);
-    std::vector<Index> previous(records.size(), none);
-    for (Index i = 0; i < records.size(); ++i)
-        previous[i] = std::exchange(last_of[commands.index(records[i].command)], i);
-    return previous;
-}
+/// What the commands say. For each record:
+struct CommandEdges {
+    std::vector<Index> previous;  // the record of the same command before it
+    std::vector<Index>
+        older;  // the last record of the youngest older command that had begun to be logged; or none
+    std::vector<Index> neighbour;  // the same of the record logged just before, if its command is older
+
+    explicit CommandEdges(std::span<const OrderRecord> records)
+        : previous(records.size(), none), older(records.size(), none), neighbour(records.size(), none) {
+        const Commands commands(records);
+        std::vector<Index> last_of(commands.size(), none);
+        std::vector<Index> command_of(records.size(), none);
+        Begun begun(commands.size());
+        for (Index i = 0; i < records.size(); ++i) {
+            if (records[i].command == no_command) continue;
+            command_of[i] = static_cast<Index>(commands.index(records[i].command));
+            previous[i] = std::exchange(last_of[command_of[i]], i);
+            older[i] = begun.youngest_before(command_of[i]);
+            begun.add(command_of[i]);
+        }
+        for (Index i = 0; i < records.size(); ++i) {
+            if (older[i] != none) older[i] = last_of[older[i]];
+            if (i > 0 && command_of[i] != none && command_of[i - 1] < command_of[i])
+                neighbour[i] = last_of[command_of[i - 1]];
+        }
+    }
+
+  private:
+    /// A set of commands that finds the largest below another one (a tree of bits).
+    class Begun {
+      public:
+        explicit Begun(std::size_t size) {
+            do {
+                size = size / 64 + 1;
+                levels_.emplace_back(size);
+            } while (size > 1);
+        }
+        void add(Index command) {
+            for (std::vector<std::uint64_t>& level : levels_) {
+                level[command / 64] |= std::uint64_t{1} << command % 64;
+                command /= 64;
+            }
+        }
+        Index youngest_before(Index command) const {
+            for (std::size_t level = 0; level < levels_.size(); ++level) {
+                const std::uint64_t below =
+                    levels_[level][command / 64] & ((std::uint64_t{1} << command % 64) - 1);
+                if (below != 0) return descend(command / 64 * 64 + highest(below), level);
+                command /= 64;
+            }
+            return none;
+        }
+
+      private:
+        static Index highest(std::uint64_t bits) { return static_cast<Index>(std::bit_width(bits)) - 1; }
+        Index descend(Index command, std::size_t level) const {
+            while (level-- > 0) command = command * 64 + highest(levels_[level][command]);
+            return command;
+        }
+        std::vector<std::vector<std::uint64_t>> levels_;
+    };
+};
 
 std::vector<Index> makers_of(std::span<const OrderRecord> records, std::span<const Index> stretch) {
     const Makers made(records, stretch);
@@ -304,15 +394,17 @@ std::vector<Index> makers_of(std::span<const OrderRecord> records, std::span<con
 struct Constraints {
     std::span<const OrderRecord> records;
     const std::vector<Index>& makers;
-    const std::vector<Index>& previous;
+    const CommandEdges& commands;
     const Barriers& barriers;
     const std::vector<Edge>& unique;  // by `after`
 
     /// The index-th of them; none at the end, `i` itself for a place that is empty.
     Index at(Index i, Index which) const {
         if (which == 0) return makers[i] == none ? i : makers[i];
-        if (which == 1) return previous[i] == none ? i : previous[i];
-        which -= 2;
+        if (which == 1) return commands.previous[i] == none ? i : commands.previous[i];
+        if (which == 2) return commands.older[i] == none ? i : commands.older[i];
+        if (which == 3) return commands.neighbour[i] == none ? i : commands.neighbour[i];
+        which -= 4;
         if (!barriers.previous.empty()) {
             if (which == 0) return for_barrier(i);
             --which;
@@ -341,7 +433,7 @@ class Emitter {
           preferred_(preferred),
           state_(constraints.records.size(), State::waiting) {}
 
-    /// False if the edges run in a circle; then `circle` has an edge of `unique` that is part of it, or none.
+    /// False if the edges run in a circle; then `circle` has those of unique values that are part of it.
     bool run() {
         order_.reserve(state_.size());
         for (Index i = preferred_.first(); i != none; i = preferred_.next(i))
@@ -349,7 +441,7 @@ class Emitter {
         return true;
     }
     std::vector<Index> take() { return std::move(order_); }
-    const Edge& circle() const { return circle_; }
+    const std::vector<Edge>& circle() const { return circle_; }
     /// Circles without a unique value's edge are passed over instead of reported.
     void tolerate_circles() { tolerant_ = true; }
 
@@ -399,23 +491,17 @@ class Emitter {
             visit.member = is_barrier ? none : constraints_.barriers.previous[member];
             return member;
         }
-        const Index first_unique = constraints_.barriers.previous.empty() ? 2 : 3;
+        const Index first_unique = constraints_.barriers.previous.empty() ? 4 : 5;
         unique_edge = visit.which >= first_unique;
         return constraints_.at(visit.record, visit.which++);
     }
-    /// A circle from `before` over the stack back to it: finds an edge of a unique value in it. True: there
-    /// is none, go on.
+    /// A circle from `before` over the stack back to it: finds the edges of unique values in it. True: there
+    /// are none, go on.
     bool blame(Index before, bool closing_is_unique) {
-        if (closing_is_unique) {
-            circle_ = {before, stack_.back().record};
-            return false;
-        }
+        if (closing_is_unique) circle_.push_back({before, stack_.back().record});
         for (std::size_t i = stack_.size(); i-- > 0 && stack_[i].record != before;)
-            if (stack_[i].unique_edge) {
-                circle_ = {stack_[i].record, stack_[i - 1].record};
-                return false;
-            }
-        return true;
+            if (stack_[i].unique_edge) circle_.push_back({stack_[i].record, stack_[i - 1].record});
+        return circle_.empty();
     }
 
     const Constraints& constraints_;
@@ -423,9 +509,23 @@ class Emitter {
     std::vector<State> state_;
     std::vector<Visit> stack_;
     std::vector<Index> order_;
-    Edge circle_;
+    std::vector<Edge> circle_;
     bool tolerant_ = false;
 };
+
+constexpr int most_attempts = 50;
+
+/// An order that keeps all edges. Where unique values' edges run in a circle, `mend` is to change them, and
+/// gets how often it was asked and the edge.
+template <class Mend>
+std::vector<Index> emit(const Constraints& constraints, const PreferredOrder& preferred, Mend&& mend) {
+    for (int attempt = 0;; ++attempt) {
+        Emitter emitter(constraints, preferred);
+        if (constraints.unique.empty()) emitter.tolerate_circles();
+        if (emitter.run()) return emitter.take();
+        mend(attempt, emitter.circle());
+    }
+}
 
 }  // namespace
 
@@ -434,27 +534,35 @@ RecordOrder order_records(std::span<const OrderRecord> records, std::vector<Uniq
     const Barriers barriers(records);
     const std::vector<Index> makers =
         barriers.barrier.empty() ? makers_of(records, {}) : makers_of(records, barriers.stretches(records));
-    const std::vector<Index> previous = previous_of_command(records);
-    std::vector<Edge> unique = UniqueEdges(std::move(values), makers, preferred).take();
+    const CommandEdges commands(records);
+    UniqueEdges values_held(std::move(values), makers);
 
+    std::vector<Edge> unique = values_held.certain();
+    const Constraints constraints{records, makers, commands, barriers, unique};
     RecordOrder result;
-    constexpr int most_attempts = 20;
-    for (int attempt = 0;; ++attempt) {
-        const Constraints constraints{records, makers, previous, barriers, unique};
-        Emitter emitter(constraints, preferred);
-        if (unique.empty()) emitter.tolerate_circles();
-        if (emitter.run()) {
-            result.order = emitter.take();
-            return result;
-        }
-        // A value that is handed round in a circle is checked late on A, and so it is on B; its edges mean
-        // nothing.
+    // A value that is handed round in a circle is checked late on A, and so it is on B: its edges mean
+    // nothing.
+    const auto drop = [&](int attempt, const std::vector<Edge>& circle) {
         result.clash = true;
         if (attempt < most_attempts)
-            std::erase(unique, emitter.circle());
+            std::erase(unique, circle.front());
         else
             unique.clear();
-    }
+    };
+    result.order = emit(constraints, preferred, drop);
+    if (values_held.empty()) return result;
+
+    values_held.sort(result.order);
+    unique = values_held.all();
+    result.order = emit(constraints, preferred, [&](int attempt, std::vector<Edge> circle) {
+        // Not always the same of two, or they would be swapped to and fro.
+        std::ranges::rotate(circle,
+                            circle.begin() + attempt / 2 % static_cast<std::ptrdiff_t>(circle.size()));
+        const auto swapped = [&](const Edge& edge) { return values_held.swap(edge); };
+        if (attempt >= most_attempts || std::ranges::none_of(circle, swapped)) return drop(attempt, circle);
+        unique = values_held.all();
+    });
+    return result;
 }
 
 }  // namespace onerepl

@@ -7,6 +7,9 @@
 
 namespace onerepl {
 
+/// For records of statements that have no command id of their own (TRUNCATE, a description).
+constexpr std::uint32_t no_command = UINT32_MAX;
+
 /// One record as ordering sees it, in log order. 20 bytes, because a transaction may have millions.
 struct OrderRecord {
     /// Any number that names the table.
@@ -16,7 +19,7 @@ struct OrderRecord {
     std::uint32_t barrier : 1 = 0;
     /// Command id of the statement that made the change: the same for all its rows, larger for later and
     /// nested ones.
-    std::uint32_t command = 0;
+    std::uint32_t command = no_command;
     /// Row versions (ctid) that the change consumed (update, delete) and made (insert, update). Offset 0:
     /// none.
     std::uint32_t old_block = 0;

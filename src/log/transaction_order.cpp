@@ -39,7 +39,7 @@ OrderRecord order_record(const PackedRecord& from, std::uint32_t relation) {
     const bool row_change = from.operation == Operation::insert || from.operation == Operation::update ||
                             from.operation == Operation::remove;
     record.barrier = !row_change || from.rewritten;
-    record.command = from.command;
+    record.command = row_change ? from.command : no_command;
     record.old_block = from.old_id.block;
     record.old_offset = from.old_id.offset;
     record.new_block = from.new_id.block;
@@ -47,14 +47,13 @@ OrderRecord order_record(const PackedRecord& from, std::uint32_t relation) {
     return record;
 }
 
-/// Descriptions take the command of the row that they were logged for.
-void settle_descriptions(std::vector<OrderRecord>& records, const std::vector<std::uint32_t>& descriptions) {
-    for (auto at = descriptions.rbegin(); at != descriptions.rend(); ++at)
-        if (*at + 1 < records.size()) records[*at].command = records[*at + 1].command;
-}
-
 bool in_command_order(const std::vector<OrderRecord>& records) {
-    return std::ranges::is_sorted(records, {}, &OrderRecord::command);
+    std::uint32_t highest = 0;
+    for (const OrderRecord& record : records) {
+        if (record.command < highest) return false;
+        if (record.command != no_command) highest = record.command;
+    }
+    return true;
 }
 
 }  // namespace
@@ -73,8 +72,8 @@ void TransactionOrder::summarize(LogTables& tables) {
             packs_.back().first = size_;
         }
         size_++;
-        // A description has no command of its own; its place is before the row that follows.
-        if (record.operation == Operation::describe) return;
+        // These have no command of their own, and nothing of their table passes them.
+        if (record.operation == Operation::describe || record.operation == Operation::truncate) return;
         PackSummary& pack = packs_.back();
         pack.lowest_command = std::min(pack.lowest_command, record.command);
         pack.highest_command = std::max(pack.highest_command, record.command);
@@ -101,13 +100,9 @@ void TransactionOrder::order_piece(const Piece& piece, LogTables& tables, Layout
     records.reserve(piece.end - piece.first);
     const std::int32_t from_seq = packs_[piece.first_pack].seq;
     const std::size_t packs = piece.end_pack - piece.first_pack;
-    std::vector<std::uint32_t> descriptions;
     scan_records(tables, transaction_, from_seq, packs, [&](std::int32_t, const PackedRecord& record) {
-        if (record.operation == Operation::describe)
-            descriptions.push_back(static_cast<std::uint32_t>(records.size()));
         records.push_back(order_record(record, layouts.of(record.description).layout().relation));
     });
-    settle_descriptions(records, descriptions);
     order_.clear();
     if (in_command_order(records)) return;
 
