@@ -42,7 +42,7 @@ src/%.o: src/%.cpp
 	$(if $(V),,@)$(CXX) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
 
 $(DATA_built): $(SQL_PARTS) Makefile
-	@{ echo '\echo Use "CREATE EXTENSION onerepl" to load this file. \quit'; \
+	@{ printf '%s\n' '\echo Use "CREATE EXTENSION onerepl" to load this file. \quit'; \
 	   for part in $(SQL_PARTS); do echo; cat $$part; done; } > $@
 
 # ---------------------------------------------------------------------------------------------------- everything else
