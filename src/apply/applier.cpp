@@ -129,7 +129,7 @@ bool Run::write_transaction() {
 }
 
 bool Run::overcome(const Problem& problem) {
-    if (!problem.lacking && pg::is_transient(problem.report.sqlstate)) {
+    if (!problem.lacking && is_transient(problem.report)) {
         outcome_.transient = problem.report;
         return false;
     }
@@ -154,7 +154,7 @@ void Run::fail(const Problem& problem) {
         outcome_.lacking_at = problem.n;
         return;
     }
-    if (pg::is_transient(problem.report.sqlstate)) {
+    if (is_transient(problem.report)) {
         outcome_.transient = problem.report;
         return;
     }
@@ -175,7 +175,7 @@ void Run::fail(const Problem& problem) {
         }
         outcome_.failed_at = outcome_.failures.front().n;
     } catch (const pg::Error& error) {
-        if (!pg::is_transient(error.sqlstate())) throw;
+        if (!is_transient(error.report())) throw;
         outcome_.transient = error.report();
     }
 }

@@ -7,6 +7,12 @@
 
 namespace onerepl::apply {
 
+/// pg::is_transient, but for 08P01: here that is what a type's receive function says of bytes that it can not
+/// read.
+inline bool is_transient(const pg::ErrorReport& report) {
+    return report.sqlstate != "08P01" && pg::is_transient(report.sqlstate);
+}
+
 class Run {
   public:
     Run(Writer& writer, RecordSource& source, Number written_before,

@@ -77,7 +77,7 @@ class Trial {
             });
             return true;
         } catch (const pg::Error& error) {
-            if (pg::is_transient(error.sqlstate())) throw;
+            if (is_transient(error.report())) throw;
             error_ = error.report();
         } catch (const LackingDescription&) {
             // Not a failure of the record: it will be asked for when the others are resolved.
