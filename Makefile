@@ -34,6 +34,10 @@ EXTRA_CLEAN = $(OBJS:.o=.d) build
 # Without pg_config `make deps` must still work; then this includes nothing.
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 include $(PGXS)
+ifeq ($(PGXS),)
+all install:
+	@echo '$(PG_CONFIG) not found: make deps installs what is missing; or give PG_CONFIG=/path/to/pg_config' >&2; exit 1
+endif
 -include $(wildcard $(OBJS:.o=.d))
 
 # As PGXS does it, but with a line that can be read; make V=1 shows all.
