@@ -209,7 +209,7 @@ void LinkSender::store() {
 
 Time LinkSender::time_to_wait() {
     const Time now = worker::now();
-    const Time wait = std::max<Time>(0, remote_.wake_at(now) - now);
+    const Time wait = std::max<Time>(0, remote_.wake_at() - now);
     return contact_changed_ ? std::min(wait, contact_interval) : wait;
 }
 

@@ -9,7 +9,10 @@
 #include "worker/worker.h"
 
 extern "C" {
-#include "commands/dbcommands.h"
+#include "access/heapam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/pg_database.h"
 #include "postmaster/bgworker.h"
 #include "utils/varlena.h"
 }
@@ -41,15 +44,36 @@ std::vector<std::string> names_in(const char* setting) {
     return names;
 }
 
-std::vector<Oid> wanted_databases() {
-    std::vector<Oid> databases;
-    pg::in_transaction([&] {
-        for (const std::string& name : names_in(settings::databases)) {
-            const Oid oid = pg::call([&] { return get_database_oid(name.c_str(), true); });
-            if (OidIsValid(oid)) databases.push_back(oid);
-        }
+/// All databases by name. By a plain scan: without a database of its own, a process can be sure of the shared
+/// catalogs' tables only, not of their indexes.
+std::map<std::string, Oid> all_databases() {
+    std::map<std::string, Oid> databases;
+    Relation relation = nullptr;
+    TableScanDesc scan = nullptr;
+    pg::call([&] {
+        relation = table_open(DatabaseRelationId, AccessShareLock);
+        scan = table_beginscan_catalog(relation, 0, nullptr);
+    });
+    while (HeapTuple tuple = pg::call([&] { return heap_getnext(scan, ForwardScanDirection); })) {
+        const auto* database = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
+        databases[NameStr(database->datname)] = database->oid;
+    }
+    pg::call([&] {
+        table_endscan(scan);
+        table_close(relation, AccessShareLock);
     });
     return databases;
+}
+
+std::vector<Oid> wanted_databases() {
+    std::vector<Oid> wanted;
+    pg::in_transaction([&] {
+        const std::map<std::string, Oid> existing = all_databases();
+        for (const std::string& name : names_in(settings::databases))
+            if (const auto found = existing.find(name); found != existing.end())
+                wanted.push_back(found->second);
+    });
+    return wanted;
 }
 
 class Starter {
