@@ -57,9 +57,10 @@ SUDO    = $(if $(filter 0,$(shell id -u)),,sudo)
 SERVERS = PG_CONFIG="$(PG_CONFIG)" test/lib/unprivileged
 TAP    ?= test/t/*.pl
 SIM_SCHEDULES ?= 100000
+SIM_SCHEDULES_ASAN ?= 2000
 FUZZ_SECONDS  ?= 60
 
-.PHONY: help deps parallel system-install demo test test-unit test-sim test-fuzz test-http test-regress test-pgtap \
+.PHONY: help deps parallel system-install demo test test-unit test-sim test-fuzz test-regress test-pgtap \
         test-tap format-check format lint bench
 
 help:
@@ -88,7 +89,7 @@ demo: deps
 test:
 	@$(MAKE) --no-print-directory -j1 format-check test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
-# Unit tests and simulation run with AddressSanitizer and UBSan; the long simulation without, for speed.
+# Unit tests, and some schedules of the simulation, run with AddressSanitizer and UBSan; the long simulation without, for speed.
 build/%/Makefile: CMakeLists.txt
 	@cmake -S . -B build/$* $(CMAKE_OPTIONS) > build/$*.log 2>&1 || { cat build/$*.log; exit 1; }
 
@@ -103,10 +104,11 @@ build/asan/Makefile build/speed/Makefile build/fuzz/Makefile: | build
 test-unit: build/asan/Makefile
 	cmake --build build/asan -j$(JOBS)
 	cd build/asan && ctest --output-on-failure -j$(JOBS)
+	build/asan/onerepl_sim --seeds 1..$(SIM_SCHEDULES_ASAN) --jobs $(JOBS)
 
 test-sim: build/speed/Makefile
 	cmake --build build/speed -j$(JOBS) --target onerepl_sim
-	build/speed/onerepl_sim --schedules=$(SIM_SCHEDULES) --jobs=$(JOBS)
+	build/speed/onerepl_sim --seeds 1..$(SIM_SCHEDULES) --jobs $(JOBS)
 
 test-fuzz: build/fuzz/Makefile
 	cmake --build build/fuzz -j$(JOBS)

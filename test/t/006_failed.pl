@@ -42,7 +42,7 @@ is($pair->b('SELECT count(*) FROM u WHERE id = 2'), '0', 'what comes behind wait
 is($pair->b("SELECT sqlstate FROM onerepl.failed"), '23505', 'SQLSTATE');
 my $n = $pair->b('SELECT n FROM onerepl.failed');
 is($pair->b('SELECT s + 1 FROM onerepl_status()'), $n, 'S_b stands before it');
-is($pair->b("SELECT onerepl_object_state('t', '101')"), 'F', 'state of the object');
+is($pair->b("SELECT state FROM onerepl_object_state('t', '101')"), 'F', 'state of the object');
 is($pair->b("SELECT state FROM onerepl.log WHERE n = $n"), 'F', 'state in the log');
 like($pair->b('SELECT f::text FROM onerepl.failed AS f'), qr/t_pkey/, 'the constraint is named');
 OneReplTest::poll_ok($pair->node_a, "SELECT state = 'the central is failed at $n' OR state ~ 'failed' FROM onerepl_status()", 'A knows', deadline => 10);

@@ -23,7 +23,7 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM t WHERE id > 100', 'wh
 OneReplTest::poll_ok($pair->node_a, "SELECT state = 'blocked at $at' FROM onerepl_status()", 'the status of A tells where', deadline => 10);
 is($pair->a("SELECT state FROM onerepl.log WHERE n = $at"), 'B', 'the record is in B');
 is($pair->a("SELECT state FROM onerepl.log WHERE n = $at + 1"), 'L', 'the next one in L');
-is($pair->a("SELECT onerepl_object_state('t', '103')"), 'B', 'so is its object');
+is($pair->a("SELECT state FROM onerepl_object_state('t', '103')"), 'B', 'so is its object');
 OneReplTest::poll_ok($pair->node_b, "SELECT state ~ 'blocked' FROM onerepl_status()", 'B knows', deadline => 10);
 cmp_ok(OneReplTest::journal_count($pair->node_a, rule => 'R1b'), '>=', 1, 'the journal tells it');
 sleep 1.5;
