@@ -3,10 +3,30 @@
 #include "http/request_parser.h"
 #include "http/header_collector.h"
 
+// An assertion of Beast's about what a peer sent must not abort the process: it would take the whole database
+// server with it. It becomes an exception, and the request is refused.
+#define BOOST_ENABLE_ASSERT_HANDLER
+// gcc 12 with sanitizers takes boost::optional for uninitialised.
+#pragma GCC diagnostic push
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <boost/beast/http/basic_parser.hpp>
+#pragma GCC diagnostic pop
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
+
+// Boost's names and signatures.
+namespace boost {
+void assertion_failed(const char* expression, const char*, const char*, long) {
+    throw std::logic_error(expression);
+}
+void assertion_failed_msg(const char*, const char* message, const char*, const char*, long) {
+    throw std::logic_error(message);
+}
+}  // namespace boost
 
 namespace onerepl::http {
 
@@ -18,6 +38,9 @@ using BeastError = beast::http::error;
 
 // A chunk's size line. Beast has no limit for it.
 constexpr std::size_t longest_chunk_line = 1024;
+// The shortest that may end a body ("0", two line ends). Beast asserts that it is given no less once it has
+// seen a size of 0.
+constexpr std::size_t shortest_last_chunk = 5;
 // A body's memory is set aside at once only when so much of it has come: announcing a length must cost
 // nothing.
 constexpr std::size_t reserved_at_once = 1024 * 1024;
@@ -228,7 +251,11 @@ class RequestParser::Implementation {
 
     Fed feed(ByteView bytes) {
         if (!error.reason.empty()) return {Step::failed, 0};
-        return header_done_ ? feed_body(bytes) : feed_header(bytes);
+        try {
+            return header_done_ ? feed_body(bytes) : feed_header(bytes);
+        } catch (const std::logic_error&) {
+            return fail({400, "malformed request"}, bytes.size());
+        }
     }
 
     const RequestHead& head() const { return machine_.head; }
@@ -278,6 +305,7 @@ class RequestParser::Implementation {
         if (rest_.empty()) return put_body(bytes, bytes.size());
         // A chunk's size line came in pieces.
         rest_.insert(rest_.end(), bytes.begin(), bytes.end());
+        if (rest_.size() < shortest_last_chunk) return {Step::more, bytes.size()};
         const Bytes joined = std::move(rest_);
         rest_.clear();
         return put_body(joined, bytes.size());

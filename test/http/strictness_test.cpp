@@ -33,6 +33,8 @@ std::vector<Case> accepted() {
         {"plain post", post(host + "Content-Length: 3\r\n", "\r\nabc"), 200},
         {"empty post", post(host + "Content-Length: 0\r\n", "\r\n"), 200},
         {"chunked post", chunked("3\r\nabc\r\n0\r\n\r\n"), 200},
+        {"chunked post without a chunk", chunked("0\r\n\r\n"), 200},
+        {"last chunk of many zeros", chunked("3\r\nabc\r\n0000000\r\n\r\n"), 200},
         {"chunk with extension", chunked("3;a=b\r\nabc\r\n0\r\n\r\n"), 200},
         {"parameters of the content type and another case",
          "POST " + std::string(path) +
@@ -183,8 +185,8 @@ void try_case(const Case& one, std::size_t piece) {
 
 /// Every prefix of a proper request, then the end: no handler call, no crash, nothing kept.
 void cut_everywhere() {
-    const std::vector<std::string> requests = {post_request("some body"),
-                                               chunked("3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n")};
+    const std::vector<std::string> requests = {
+        post_request("some body"), chunked("3\r\nabc\r\n5\r\ndefgh\r\n0\r\n\r\n"), chunked("0\r\n\r\n")};
     for (const std::string& request : requests)
         for (std::size_t length = 0; length < request.size(); ++length) {
             Site site;
