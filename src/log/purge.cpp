@@ -1,0 +1,251 @@
+// Rotation and purge of the log (P7). A log table that capture has left is first *sealed*: no writer holds it
+// any more, and a numbering step that began after that gives the largest number that can be in it. It is
+// emptied when that number is confirmed by all links and the seal is older than the retention.
+#include "log/purge.h"
+
+#include "log/batch.h"
+#include "log/numbering.h"
+#include "log/reader.h"
+#include "log/truncate.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "worker/shared.h"
+
+#include <algorithm>
+#include <map>
+
+namespace onerepl::log {
+
+namespace {
+
+constexpr std::uint32_t log_tables = 4;
+// With four tables, each is needed again after three rotations; two of them cover the retention.
+constexpr int rotations_per_retention = 2;
+constexpr int shortest_rotation = 10;           // s
+constexpr int steps_between_descriptions = 20;  // they are few and small
+
+std::string table_name(std::uint32_t table) {
+    return "onerepl.change_" + std::to_string(table);
+}
+
+Oid oid_of(std::uint32_t table) {
+    const auto oid =
+        pg::query_int8("SELECT $1::pg_catalog.regclass::pg_catalog.oid::int8", {table_name(table)});
+    return static_cast<Oid>(oid.value_or(0));
+}
+
+/// What the steps of one call share.
+struct Situation {
+    std::uint32_t active = 0;
+    Number confirmed = 0;  // by all links; without links all that there is
+    int retention = 0;
+};
+
+Situation look(int retention) {
+    Situation situation;
+    situation.retention = retention;
+    pg::in_transaction([&] {
+        situation.active = static_cast<std::uint32_t>(
+            pg::query_int8("SELECT active::int8 FROM onerepl.log_state").value_or(0));
+        const auto least = pg::query_int8(
+            "SELECT min(coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = l.id"
+            " ORDER BY p.seq DESC LIMIT 1), l.start, 0)) FROM onerepl.link AS l WHERE l.role = 'remote'");
+        situation.confirmed = least ? static_cast<Number>(*least) : last_number();
+    });
+    return situation;
+}
+
+bool is_empty(std::uint32_t table) {
+    return pg::query_int8("SELECT pg_catalog.pg_relation_size($1::pg_catalog.regclass)", {table_name(table)})
+               .value_or(0) == 0;
+}
+
+// ---------------------------------------------------------------- rotation
+
+/// Makes the next log table the active one, if it is time and the next one is empty. Writers that have begun
+/// stay with the one they have.
+void rotate(Situation& situation) {
+    const int age = std::max(shortest_rotation, situation.retention / rotations_per_retention);
+    const std::uint32_t next = (situation.active + 1) % log_tables;
+    pg::in_transaction([&] {
+        if (is_empty(situation.active) || !is_empty(next)) return;
+        const std::uint64_t rotated = pg::execute(
+            "UPDATE onerepl.log_state SET active = $1, rotated_at = pg_catalog.clock_timestamp()"
+            " WHERE rotated_at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $2::float8)",
+            {static_cast<std::int32_t>(next), static_cast<std::int32_t>(age)});
+        if (rotated > 0) situation.active = next;
+    });
+    // Capture looks at shared memory; the table is for the time after a restart.
+    if (shared::active_log_table() != static_cast<int>(situation.active))
+        shared::set_active_log_table(static_cast<int>(situation.active));
+}
+
+// ---------------------------------------------------------------- log tables
+
+/// Runs `work` in a transaction that holds a lock on the table; false if that would have to wait.
+bool with_lock(std::uint32_t table, const char* mode, const std::function<void()>& work) {
+    try {
+        pg::in_transaction([&] {
+            pg::execute(("LOCK TABLE " + table_name(table) + " IN " + mode + " MODE NOWAIT").c_str());
+            work();
+        });
+        return true;
+    } catch (const pg::Error& error) {
+        if (error.sqlstate() == "55P03") return false;
+        throw;
+    }
+}
+
+struct Seal {
+    bool there = false;
+    bool due = false;  // confirmed and old enough
+};
+
+Seal read_seal(std::uint32_t table, const Situation& situation) {
+    Seal seal;
+    pg::query(
+        "SELECT last <= $2 AND at <= pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => "
+        "$3::float8)"
+        " FROM onerepl.log_seal WHERE log_table = $1",
+        {static_cast<std::int32_t>(table), situation.confirmed,
+         static_cast<std::int32_t>(situation.retention)},
+        [&](const pg::Row& row) {
+            seal = {true, row.boolean(0)};
+        });
+    return seal;
+}
+
+void seal_table(std::uint32_t table) {
+    if (!with_lock(table, "SHARE", [] {})) return;
+    const Number last = number_changes();
+    pg::in_transaction([&] {
+        pg::execute("INSERT INTO onerepl.log_seal (log_table, last) VALUES ($1, $2)",
+                    {static_cast<std::int32_t>(table), last});
+    });
+}
+
+/// True if the table, which nobody else can touch now, holds nothing that is still needed. A writer may have
+/// come between seal and lock, so the seal alone is not enough.
+bool is_disposable(std::uint32_t table, const Situation& situation) {
+    const std::string unnumbered = "SELECT 1::int8 FROM " + table_name(table) +
+                                   " WHERE xid >= coalesce((SELECT pg_catalog.pg_snapshot_xmax(snapshot) "
+                                   "FROM onerepl.batch ORDER BY first DESC LIMIT 1)"
+                                   ", '0')"
+                                   " OR xid = ANY (ARRAY(SELECT pg_catalog.pg_snapshot_xip((SELECT snapshot "
+                                   "FROM onerepl.batch ORDER BY first DESC"
+                                   " LIMIT 1)))) LIMIT 1";
+    if (pg::query_int8(unnumbered.c_str())) return false;
+    const auto unconfirmed = pg::query_int8(
+        "SELECT first FROM onerepl.batch WHERE last > $1"
+        " AND first >= coalesce((SELECT first FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT "
+        "1), 0)"
+        " AND pg_catalog.get_byte(pg_catalog.substring(transactions, 2, 1), 0) & $2 <> 0 LIMIT 1",
+        {situation.confirmed, static_cast<std::int32_t>(1 << table)});
+    return !unconfirmed;
+}
+
+void empty_table(std::uint32_t table, const Situation& situation) {
+    with_lock(table, "ACCESS EXCLUSIVE", [&] {
+        const bool disposable = is_disposable(table, situation);
+        if (disposable) truncate_unlogged_by_decoding(oid_of(table));
+        // Not disposable: to be sealed anew.
+        pg::execute("DELETE FROM onerepl.log_seal WHERE log_table = $1", {static_cast<std::int32_t>(table)});
+    });
+}
+
+void purge_table(std::uint32_t table, const Situation& situation) {
+    bool empty = false;
+    Seal seal;
+    pg::in_transaction([&] {
+        empty = is_empty(table);
+        if (!empty) seal = read_seal(table, situation);
+    });
+    if (empty) return;
+    if (!seal.there)
+        seal_table(table);
+    else if (seal.due)
+        empty_table(table, situation);
+}
+
+// ---------------------------------------------------------------- small tables
+
+/// Batches that nobody needs: behind them all is confirmed, so that even the identity before the next number
+/// (P9) is in a later one.
+void purge_batches(const Situation& situation) {
+    pg::execute(
+        "DELETE FROM onerepl.batch WHERE first < (SELECT first FROM onerepl.batch"
+        " WHERE last >= $1 OR made_at > pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => "
+        "$2::float8)"
+        " OR last = $3 ORDER BY first LIMIT 1)",
+        {situation.confirmed, static_cast<std::int32_t>(situation.retention), last_number()});
+}
+
+void purge_positions(const Situation& situation) {
+    pg::execute(
+        "DELETE FROM onerepl.position AS p USING ("
+        "  SELECT l.id, newest.seq FROM onerepl.link AS l CROSS JOIN LATERAL ("
+        "    SELECT q.seq FROM onerepl.position AS q WHERE q.link = l.id ORDER BY q.seq DESC LIMIT 1) AS "
+        "newest"
+        ") AS l WHERE p.link = l.id AND p.seq < l.seq"
+        " AND p.at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8)",
+        {static_cast<std::int32_t>(situation.retention)});
+}
+
+/// Descriptions that a newer one of the same table has replaced, with the largest number that can still use
+/// them: M of a numbering step after the newer one was seen. Lost at a restart, then found again.
+std::map<std::uint64_t, Number> replaced_descriptions;
+
+std::vector<std::uint64_t> find_replaced() {
+    std::vector<std::uint64_t> found;
+    pg::query(
+        "SELECT d.id FROM onerepl.description AS d WHERE"
+        " EXISTS (SELECT FROM onerepl.description AS newer WHERE newer.relation = d.relation AND newer.id > "
+        "d.id)"
+        " OR NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = d.relation)",
+        {}, [&](const pg::Row& row) { found.push_back(row.number(0)); });
+    return found;
+}
+
+void purge_descriptions(const Situation& situation) {
+    static int steps = 0;
+    if (steps++ % steps_between_descriptions != 0) return;
+    std::vector<std::uint64_t> replaced;
+    pg::in_transaction([&] { replaced = find_replaced(); });
+    if (replaced.empty()) return;
+    const Number last = number_changes();
+    for (std::uint64_t id : replaced) replaced_descriptions.emplace(id, last);
+    pg::in_transaction([&] {
+        const Number oldest = std::min(first_number(), situation.confirmed + 1);
+        std::erase_if(replaced_descriptions, [&](const auto& entry) {
+            if (entry.second >= oldest) return false;
+            pg::execute("DELETE FROM onerepl.description WHERE id = $1", {entry.first});
+            return true;
+        });
+    });
+}
+
+}  // namespace
+
+void purge_step(int retention) {
+    Situation situation = look(retention);
+    rotate(situation);
+    for (std::uint32_t table = 0; table < log_tables; table++)
+        if (table != situation.active) purge_table(table, situation);
+    pg::in_transaction([&] {
+        purge_batches(situation);
+        purge_positions(situation);
+        pg::execute("SELECT onerepl.purge_pending()");
+    });
+    purge_descriptions(situation);
+}
+
+std::int64_t log_size() {
+    return pg::query_int8(
+               "SELECT pg_catalog.pg_total_relation_size('onerepl.change_0')"
+               " + pg_catalog.pg_total_relation_size('onerepl.change_1')"
+               " + pg_catalog.pg_total_relation_size('onerepl.change_2')"
+               " + pg_catalog.pg_total_relation_size('onerepl.change_3')")
+        .value_or(0);
+}
+
+}  // namespace onerepl::log
