@@ -14,17 +14,27 @@ namespace {
 struct Setting {
     const char* name;
     const char* value;
+    /// A present value that begins like this is as good: the order of day and month does not matter to ISO
+    /// output.
+    bool prefix_is_enough;
 };
 
 constexpr Setting fixed_settings[] = {
-    {"datestyle", "ISO, YMD"}, {"intervalstyle", "postgres"}, {"extra_float_digits", "3"},
-    {"bytea_output", "hex"},   {"timezone", "UTC"},           {"search_path", "pg_catalog"},
-    {"lc_monetary", "C"},
+    {"datestyle", "ISO", true},         {"intervalstyle", "postgres", false},
+    {"extra_float_digits", "3", false}, {"bytea_output", "hex", false},
+    {"timezone", "UTC", false},         {"search_path", "pg_catalog", false},
+    {"lc_monetary", "C", false},
 };
 
-void set(const Setting& setting) {
+bool is_as_wanted(const Setting& setting) {
     const char* present = GetConfigOption(setting.name, false, false);
-    if (present && strcmp(present, setting.value) == 0) return;
+    if (!present) return false;
+    return setting.prefix_is_enough ? strncmp(present, setting.value, strlen(setting.value)) == 0
+                                    : strcmp(present, setting.value) == 0;
+}
+
+void set(const Setting& setting) {
+    if (is_as_wanted(setting)) return;
     set_config_option(setting.name, setting.value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                       false);
 }
