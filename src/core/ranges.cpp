@@ -18,7 +18,7 @@ std::string to_string(Range range) {
     return std::to_string(range.first) + ".." + std::to_string(range.last);
 }
 
-RangeSet::RangeSet(std::vector<Range> ranges) {
+RangeSet::RangeSet(const std::vector<Range>& ranges) {
     for (Range range : ranges) add(range);
 }
 

@@ -28,7 +28,7 @@ std::string to_string(Range range);
 class RangeSet {
   public:
     RangeSet() = default;
-    explicit RangeSet(std::vector<Range> ranges);
+    explicit RangeSet(const std::vector<Range>& ranges);
 
     void add(Range range);
     void remove(Range range);
