@@ -216,8 +216,19 @@ RecordState Remote::state_of(Number n) const {
     if (n <= position_.confirmed) return RecordState::confirmed;
     if (sent_.contains(n)) return RecordState::sent;
     // What left before it was blocked is on its way; it is blocked only when its body turns out to be lost.
-    if (blocked_ != n || numbers_in_flight().contains(n)) return RecordState::logged;
+    if (blocked_ != n || is_in_flight(n)) return RecordState::logged;
     return RecordState::blocked;
+}
+
+/// Whole or in part.
+bool Remote::is_in_flight(Number n) const {
+    return std::any_of(in_flight_.begin(), in_flight_.end(), [n](const auto& flying) {
+        const Carried& carried = flying.second.carried;
+        return std::any_of(carried.whole.begin(), carried.whole.end(),
+                           [n](Range range) { return range.contains(n); }) ||
+               std::any_of(carried.parts.begin(), carried.parts.end(),
+                           [n](const CarriedParts& parts) { return parts.n == n; });
+    });
 }
 
 /// Forming stops at the blocked record, which has not become S before it was blocked.

@@ -193,6 +193,7 @@ class Remote {
     Missing first_logged() const;
     std::set<std::uint32_t> parts_on_their_way(Number n, std::uint32_t& parts) const;
     RangeSet numbers_in_flight() const;
+    bool is_in_flight(Number n) const;
     std::uint64_t bytes_in_flight() const;
     void tell_blocked(Number n);
     void note_departure(Time now, std::uint64_t departure, const Carried& carried);

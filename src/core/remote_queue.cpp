@@ -15,9 +15,9 @@ void Remote::look_at_queue(Time now) {
         repeats_.clear();
         return;
     }
-    mark_held(now);
     if (fresh_) state_request_.reset();
     take_confirmations();
+    mark_held(now);
     take_requests();
     fresh_ = false;
 }

@@ -94,6 +94,8 @@ void CentralNode::receive(std::optional<Arrival> arrival, const Answer& answer) 
         auto packet = std::make_shared<Packet>();
         packet->header = reply.header;
         packet->messages = std::move(reply.messages);
+        packet->written = store_.state.written;
+        packet->written_hash = store_.hash;
         send(packet, *arrival->packet, answer);
         maybe_crash();
     } catch (const Crash&) {
@@ -318,6 +320,8 @@ void CentralNode::receive_side_by_side(const Arrival& arrival, const Answer& ans
         if (seen.stop != Stop::none) store_.state.stop = seen.stop;
         auto packet = std::make_shared<Packet>();
         packet->header = turn->central.header();
+        packet->written = seen.written;
+        packet->written_hash = turn->next.hash;
         send(packet, *arrival.packet, answer);
         look();
     });
@@ -326,8 +330,6 @@ void CentralNode::receive_side_by_side(const Arrival& arrival, const Answer& ans
 void CentralNode::send(std::shared_ptr<Packet> packet, const Packet& request, const Answer& answer) {
     packet->remote = request.remote;
     packet->body = request.body;
-    packet->written = store_.state.written;
-    packet->written_hash = store_.hash;
     std::string what;
     for (const Message& message : packet->messages) what += std::string(" ") + name_of(kind_of(message));
     context_.trace("B", "answers body " + std::to_string(request.body) + ":" + what);

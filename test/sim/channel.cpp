@@ -18,7 +18,7 @@ void flip_a_bit(Bytes& bytes, Random& random) {
 
 Time Channel::delay() {
     if (happens(options_.long_delay)) return random_.between(0, 3 * options_.reply_timeout);
-    return random_.between(100, options_.most_delay);
+    return random_.between(100, faults_ ? options_.most_delay : 20 * millisecond);
 }
 
 void Channel::send(std::shared_ptr<Packet> packet, Deliver deliver) {

@@ -31,6 +31,7 @@ void RemoteNode::start() {
     remote_.emplace(context_.clock.now(), config_of(context_.options), store_.position, store_.history.last(),
                     journal_, static_cast<NumberedHistory&>(*this));
     states_.clear();
+    next_wake_ = 0;
     turn();
 }
 
