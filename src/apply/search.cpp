@@ -189,6 +189,15 @@ bool consider(Candidates& candidates) {
                                : !table->has_deferrable || table->search.index_decides;
 }
 
+/// The next row of the index scan, in table->best. The scan lives from record to record, and the index keeps memory of its own in
+/// it (the items it saw dead): that must not be the memory of one record.
+bool next_candidate(Table* table) {
+    MemoryContext before = MemoryContextSwitchTo(table->search.memory);
+    const bool found = index_getnext_slot(table->search.scan, ForwardScanDirection, table->best);
+    MemoryContextSwitchTo(before);
+    return found;
+}
+
 bool search_by_index(Candidates& candidates) {
     Table* table = candidates.table;
     RowSearch& search = table->search;
@@ -197,7 +206,7 @@ bool search_by_index(Candidates& candidates) {
 restart:
     candidates.match = Match::none;
     index_rescan(search.scan, search.keys, search.key_count, nullptr, 0);
-    while (index_getnext_slot(search.scan, ForwardScanDirection, table->best)) {
+    while (next_candidate(table)) {
         if (wait_for_writer(table)) goto restart;
         if (consider(candidates)) break;
     }
