@@ -159,16 +159,10 @@ void Run::fail(const Problem& problem) {
         return;
     }
     try {
-        TrialResult trial = try_transaction(writer_, source_, outcome_.written, options_);
+        const KnownError known{problem.report, problem.at_commit ? 0 : problem.n};
+        TrialResult trial = try_transaction(writer_, source_, outcome_.written, options_, known);
         outcome_.failures = std::move(trial.failures);
         outcome_.more_failures = trial.more_failures;
-        if (outcome_.failures.empty()) {
-            Failure failure;
-            failure.n = problem.at_commit || problem.n == 0 ? trial.transaction_last : problem.n;
-            failure.error = problem.report;
-            failure.failed_at = GetCurrentTimestamp();
-            outcome_.failures.push_back(std::move(failure));
-        }
         for (Failure& failure : outcome_.failures) {
             failure.transaction_first = outcome_.written + 1;
             failure.transaction_last = trial.transaction_last;

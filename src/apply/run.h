@@ -61,13 +61,21 @@ class Run {
     bool committing_ = false;
 };
 
-/// Tries the transaction that begins behind `written` record by record, rolls it back, and gives what failed.
-/// Throws pg::Error only for transient errors and what `source` throws.
+/// An error and the record that it belongs to; 0: the transaction's last.
+struct KnownError {
+    pg::ErrorReport report;
+    Number n = 0;
+};
+
+/// Tries the transaction that begins behind `written` record by record, rolls it back, and gives what failed:
+/// `known`, if nothing fails in the trial. Throws pg::Error only for transient errors, and what `source`
+/// throws.
 struct TrialResult {
     std::vector<Failure> failures;
     Number transaction_last = 0;
     bool more_failures = false;
 };
-TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options);
+TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options,
+                            const KnownError& known);
 
 }  // namespace onerepl::apply

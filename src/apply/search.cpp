@@ -189,8 +189,8 @@ bool consider(Candidates& candidates) {
                                : !table->has_deferrable || table->search.index_decides;
 }
 
-/// The next row of the index scan, in table->best. The scan lives from record to record, and the index keeps memory of its own in
-/// it (the items it saw dead): that must not be the memory of one record.
+/// The next row of the index scan, in table->best. The scan lives from record to record, and the index keeps
+/// memory of its own in it (the items it saw dead): that must not be the memory of one record.
 bool next_candidate(Table* table) {
     MemoryContext before = MemoryContextSwitchTo(table->search.memory);
     const bool found = index_getnext_slot(table->search.scan, ForwardScanDirection, table->best);

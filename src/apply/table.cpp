@@ -102,6 +102,8 @@ Table* make_table(Batch& batch, Oid oid) {
     table->relation = relation;
     table->oid = oid;
     table->owner = relation->rd_rel->relowner;
+    // A superuser has nothing to gain; and only without the restriction its deferred triggers can be queued.
+    table->restriction = superuser_arg(table->owner) ? 0 : SECURITY_RESTRICTED_OPERATION;
     table->memory = memory;
     table->is_partitioned = relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
     table->has_triggers = has_firing_row_triggers(relation);
@@ -197,7 +199,7 @@ void count_command(Batch& batch) {
 Rights become_owner(const Table* table) {
     Rights rights;
     GetUserIdAndSecContext(&rights.user, &rights.security);
-    SetUserIdAndSecContext(table->owner, rights.security | SECURITY_RESTRICTED_OPERATION);
+    SetUserIdAndSecContext(table->owner, rights.security | table->restriction);
     rights.settings_level = table->runs_user_code ? NewGUCNestLevel() : 0;
     return rights;
 }

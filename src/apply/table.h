@@ -69,6 +69,7 @@ struct Table {
     Relation relation = nullptr;
     Oid oid = InvalidOid;
     Oid owner = InvalidOid;
+    int restriction = 0;  // security context of its owner's code
     MemoryContext memory = nullptr;
     EState* estate = nullptr;
     ResultRelInfo* result = nullptr;  // indexes are open

@@ -28,7 +28,7 @@ class Trial {
     Trial(Writer& writer, RecordSource& source, Number written, const Options& options)
         : writer_(writer), source_(source), options_(options), next_(written + 1) {}
 
-    TrialResult run() {
+    TrialResult run(const KnownError& known) {
         try {
             pg::in_transaction([&] {
                 prepare_session();
@@ -36,6 +36,7 @@ class Trial {
                 source_.rewind(next_);
                 try_records();
                 try_checks();
+                if (result_.failures.empty()) add_known(known);
                 throw TrialOver{};
             });
         } catch (const TrialOver&) {
@@ -59,6 +60,7 @@ class Trial {
     void read(IncomingRecord& record) {
         if (!source_.next(record)) throw pg::Error("XX000", "the records end within a transaction");
         ended_ = record.last_of_transaction;
+        if (ended_) last_record_ = record.n;
     }
 
     void write(const IncomingRecord& record) {
@@ -179,11 +181,19 @@ class Trial {
             });
             if (good) return;
             i++;
-            const Number n = writer_.current();
-            IncomingRecord record;
-            source_.rewind(n);
-            if (source_.next(record)) add_failure(record);
+            add_failure_at(writer_.current());
         }
+    }
+
+    void add_known(const KnownError& known) {
+        error_ = known.report;
+        add_failure_at(known.n != 0 ? known.n : last_record_);
+    }
+
+    void add_failure_at(Number n) {
+        IncomingRecord record;
+        source_.rewind(n);
+        if (source_.next(record)) add_failure(record);
     }
 
     void add_failure(const IncomingRecord& incoming) {
@@ -208,13 +218,15 @@ class Trial {
     TrialResult result_;
     std::optional<pg::ErrorReport> error_;
     Number next_;  // begins the next record
+    Number last_record_ = 0;
     bool ended_ = false;
 };
 
 }  // namespace
 
-TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options) {
-    return Trial(writer, source, written, options).run();
+TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options,
+                            const KnownError& known) {
+    return Trial(writer, source, written, options).run(known);
 }
 
 }  // namespace onerepl::apply

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "catalog/pg_class.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -43,8 +44,12 @@ void run_as(Oid owner, const std::string& sql) {
     Oid user;
     int security;
     GetUserIdAndSecContext(&user, &security);
-    SetUserIdAndSecContext(owner, security | SECURITY_RESTRICTED_OPERATION);
+    const int restriction =
+        pg::call([&] { return superuser_arg(owner) ? 0 : SECURITY_RESTRICTED_OPERATION; });
+    SetUserIdAndSecContext(owner, security | restriction);
+    const int settings_level = NewGUCNestLevel();
     pg::execute(sql.c_str());
+    pg::call([&] { AtEOXact_GUC(false, settings_level); });
     SetUserIdAndSecContext(user, security);
 }
 
