@@ -2,6 +2,7 @@
 #include "pg/guard.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
+#include "functions/arguments.h"
 #include "worker/shared.h"
 
 extern "C" {
@@ -13,14 +14,6 @@ PG_FUNCTION_INFO_V1(onerepl_set_capture_stopped);
 namespace onerepl {
 
 namespace {
-
-std::string text_argument(FunctionCallInfo fcinfo, int argument) {
-    if (PG_ARGISNULL(argument)) return {};
-    char* const copy = pg::call([&] { return text_to_cstring(PG_GETARG_TEXT_PP(argument)); });
-    std::string text = copy;
-    pfree(copy);
-    return text;
-}
 
 void write_journal(FunctionCallInfo fcinfo) {
     const std::string rule = text_argument(fcinfo, 2);

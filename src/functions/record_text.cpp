@@ -73,23 +73,44 @@ std::optional<std::string> text_of_value(const Value& value, const ColumnDescrip
     }
 }
 
-/// The key's values: those before the change if it moved or removed the key, else those of the row; without a
-/// key the whole row, as far as it is known.
-std::vector<std::optional<std::string>> key_of(const Record& record, const TableDescription& table) {
-    const std::vector<std::size_t> key = table.key();
-    std::vector<std::optional<std::string>> texts;
-    if (record.old_key && record.old_key->size() == (key.empty() ? table.columns.size() : key.size())) {
-        for (std::size_t i = 0; i < record.old_key->size(); i++)
-            texts.push_back(
-                text_of_value((*record.old_key)[i], table.columns[key.empty() ? i : key[i]], table.encoding));
-        return texts;
-    }
+using Texts = std::vector<std::optional<std::string>>;
+
+/// The object before the change, as an update that changed the key and a delete carry it; empty if the record
+/// does not.
+Texts old_key_of(const Record& record, const TableDescription& table,
+                 const std::vector<std::size_t>& columns) {
+    Texts texts;
+    if (!record.old_key || record.old_key->size() != columns.size()) return texts;
+    for (std::size_t i = 0; i < columns.size(); i++)
+        texts.push_back(text_of_value((*record.old_key)[i], table.columns[columns[i]], table.encoding));
+    return texts;
+}
+
+/// The object after the change; empty for a delete.
+Texts new_key_of(const Record& record, const TableDescription& table,
+                 const std::vector<std::size_t>& columns) {
+    Texts texts;
     if (record.row.size() != table.columns.size()) return texts;
-    for (std::size_t i = 0; i < table.columns.size(); i++)
-        if (key.empty()) texts.push_back(text_of_value(record.row[i], table.columns[i], table.encoding));
-    for (std::size_t column : key)
+    for (std::size_t column : columns)
         texts.push_back(text_of_value(record.row[column], table.columns[column], table.encoding));
     return texts;
+}
+
+/// The columns that name an object: the key's, or without a key all.
+std::vector<std::size_t> naming_columns(const TableDescription& table) {
+    std::vector<std::size_t> columns = table.key();
+    if (!columns.empty()) return columns;
+    for (std::size_t i = 0; i < table.columns.size(); i++) columns.push_back(i);
+    return columns;
+}
+
+/// Sets what the record says of its object.
+void put_object(const Record& record, const TableDescription& table, RecordText& text) {
+    const std::vector<std::size_t> columns = naming_columns(table);
+    const Texts before = old_key_of(record, table, columns);
+    const Texts after = new_key_of(record, table, columns);
+    if (!before.empty()) text.object_id = object_id_of(before);
+    if (!after.empty()) (before.empty() ? text.object_id : text.moved_to) = object_id_of(after);
 }
 
 void append_quoted(std::string& out, const std::string& value) {
@@ -106,11 +127,20 @@ void append_quoted(std::string& out, const std::string& value) {
     out += '"';
 }
 
-std::string quoted_name(const TableDescription& table) {
+}  // namespace
+
+std::string qualified_name(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
 }
 
-}  // namespace
+const TableDescription* Descriptions::find(std::uint64_t id) {
+    auto known = known_.find(id);
+    if (known == known_.end()) {
+        const std::optional<Bytes> encoded = load_(id);
+        known = known_.emplace(id, encoded ? decode_description(*encoded) : std::nullopt).first;
+    }
+    return known->second ? &*known->second : nullptr;
+}
 
 const char* name_of(Operation operation) {
     switch (operation) {
@@ -147,10 +177,10 @@ RecordText text_of(const Record& record, const TableDescription* table) {
     if (record.operation == Operation::describe && (described = decode_description(record.table)))
         table = &*described;
     if (table == nullptr || record.operation == Operation::skip) return text;
-    text.relation = quoted_name(*table);
+    text.relation = qualified_name(*table);
     if (record.operation == Operation::insert || record.operation == Operation::update ||
         record.operation == Operation::remove)
-        text.object_id = object_id_of(key_of(record, *table));
+        put_object(record, *table, text);
     return text;
 }
 

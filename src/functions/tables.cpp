@@ -2,6 +2,7 @@
 // are the caller's; the rest is done by functions in SQL with the rights of the extension's owner.
 #include "pg/guard.h"
 #include "pg/spi.h"
+#include "functions/arguments.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -105,7 +106,7 @@ std::vector<Oid> tables_of_schema(const std::string& schema) {
 }
 
 std::int32_t add_schema(FunctionCallInfo fcinfo) {
-    const std::string schema = pg::call([&] { return text_to_cstring(PG_GETARG_TEXT_PP(0)); });
+    const std::string schema = text_argument(fcinfo, 0);
     pg::SpiConnection spi;
     std::string list;
     for (Oid table : tables_of_schema(schema)) {

@@ -1,6 +1,7 @@
 // onerepl_wait: until the central has written what this session committed.
 #include "pg/guard.h"
 #include "pg/spi.h"
+#include "functions/arguments.h"
 #include "worker/shared.h"
 
 extern "C" {
@@ -128,8 +129,7 @@ bool wait(FunctionCallInfo fcinfo) {
     if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
         throw pg::Error("25001", "onerepl_wait cannot run in a transaction that has changed data",
                         "Call it after COMMIT.", "What is not committed is not sent.");
-    const std::string name = pg::call([&] { return text_to_cstring(PG_GETARG_TEXT_PP(0)); });
-    return Wait(name, timeout_of(fcinfo)).run();
+    return Wait(text_argument(fcinfo, 0), timeout_of(fcinfo)).run();
 }
 
 }  // namespace

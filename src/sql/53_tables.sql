@@ -118,6 +118,7 @@ BEGIN
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
         CASE WHEN is_new THEN '' ELSE ' anew' END, session_user));
+    PERFORM onerepl.wake_at_commit(true, false);
 END $$;
 COMMENT ON FUNCTION onerepl.track(regclass, bool) IS 'onerepl_add_table, after the rights were checked.';
 

@@ -55,7 +55,8 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         SELECT format('blocked at %s', first.n), format('Call onerepl_unblock(%L, %s) to go on.', l.name, first.n)
             WHERE first.n = sent + 1 AND first.n <= m
         UNION ALL
-        SELECT 'the central is ' || c.peer_state, 'Look at onerepl_status() there.'
+        SELECT CASE c.peer_state WHEN 'failed' THEN 'the central has a failed record' ELSE 'the central is ' || c.peer_state END,
+               'Look at onerepl_status() there.'
             WHERE c.peer_state ~ '^(failed|stopped|paused)'
         UNION ALL
         SELECT 'in step', 'Nothing.' WHERE s = m
@@ -174,5 +175,5 @@ contact. s: S, what is confirmed (remote) or written (central); m: M, the newest
 told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
 lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
-the central is ..., the remote is ...; last_contact: the last authentic message of the peer; last_error: of the last contact, null if it
+the central is or has ..., the remote is ...; last_contact: the last authentic message of the peer; last_error: of the last contact, null if it
 was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';

@@ -2,7 +2,7 @@
 
 -- R: what was received and written; a record that came in parts has several rows in onerepl.received.
 CREATE VIEW onerepl.written_log AS
-    SELECT r.link, d.n, d.relation, d.object_id, d.operation, d.last_of_transaction, r.at
+    SELECT r.link, d.n, d.relation, d.object_id, d.moved_to, d.operation, d.last_of_transaction, r.at
     FROM onerepl.received AS r
     CROSS JOIN LATERAL onerepl.received_records(r.link, ARRAY(
         SELECT p.frames FROM onerepl.received AS p WHERE p.link = r.link AND p.first = r.first ORDER BY p.part)) AS d
@@ -10,7 +10,7 @@ CREATE VIEW onerepl.written_log AS
 
 -- F: the object as it waits in the queue; failures know it only as a text for people.
 CREATE VIEW onerepl.failed_log AS
-    SELECT f.link, f.n, coalesce(d.relation, f.relation) AS relation, coalesce(d.object_id, f.key) AS object_id,
+    SELECT f.link, f.n, coalesce(d.relation, f.relation) AS relation, coalesce(d.object_id, f.key) AS object_id, d.moved_to,
            coalesce(d.operation, f.operation) AS operation, f.failed_at AS at
     FROM onerepl.failure AS f
     LEFT JOIN (
@@ -23,23 +23,23 @@ CREATE VIEW onerepl.failed_log AS
     ) AS d ON d.link = f.link AND d.n = f.n;
 
 CREATE VIEW onerepl.log AS
-    SELECT l.name AS link, r.n, r.relation, r.object_id, r.operation, s.state,
+    SELECT l.name AS link, r.n, r.relation, r.object_id, r.moved_to, r.operation, s.state,
            onerepl.record_changed_at(l.id, r.n, s.state, r.made_at) AS changed_at
     FROM onerepl.link AS l
     CROSS JOIN LATERAL (SELECT onerepl.confirmed_to(l.id) AS confirmed, onerepl.sent_to(l.id) AS sent OFFSET 0) AS p
-    JOIN onerepl.remote_log AS r ON r.n > l.start
+    CROSS JOIN LATERAL onerepl.numbered_records(l.start + 1) AS r
     CROSS JOIN LATERAL (SELECT onerepl.record_state(l.id, r.n, p.confirmed, p.sent) AS state) AS s
     WHERE l.role = 'remote'
     UNION ALL
-    SELECT l.name, w.n, w.relation, w.object_id, w.operation, 'R', w.at
+    SELECT l.name, w.n, w.relation, w.object_id, w.moved_to, w.operation, 'R', w.at
     FROM onerepl.written_log AS w JOIN onerepl.link AS l ON l.id = w.link
     UNION ALL
-    SELECT l.name, f.n, f.relation, f.object_id, f.operation, 'F', f.at
+    SELECT l.name, f.n, f.relation, f.object_id, f.moved_to, f.operation, 'F', f.at
     FROM onerepl.failed_log AS f JOIN onerepl.link AS l ON l.id = f.link;
 COMMENT ON VIEW onerepl.log IS
 'The log record by record, each with its state: L, B, S, C on a remote, once for each link; R and F on a central, where the view
 goes back as far as onerepl.log_retention. object_id: the value of the key, or of several key columns a row literal; without a key
-the whole row; null if the object is the table. changed_at: when the record came into its state.';
+the whole row; null if the object is the table. moved_to: the key after a change of it. changed_at: when the record came into its state.';
 
 CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
     LANGUAGE sql STABLE
@@ -56,10 +56,9 @@ CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     WITH object (relation, key) AS (
         VALUES (onerepl.qualified_name(onerepl_object_state.relation), onerepl_object_state.key)
     ), newest AS MATERIALIZED (
-        SELECT r.n, r.made_at FROM object AS o
-        JOIN onerepl.remote_log AS r ON r.relation = o.relation AND r.object_id = o.key
-        WHERE EXISTS (SELECT FROM onerepl.link AS l WHERE l.role = 'remote')
-        ORDER BY r.n DESC LIMIT 1
+        SELECT r.n, (SELECT b.made_at FROM onerepl.batch AS b WHERE b.first <= r.n ORDER BY b.first DESC LIMIT 1) AS made_at
+        FROM object AS o, LATERAL onerepl.newest_record(o.relation, o.key) AS r (n)
+        WHERE r.n IS NOT NULL AND EXISTS (SELECT FROM onerepl.link AS l WHERE l.role = 'remote')
     )
     SELECT l.name, coalesce(s.state, 'I'), CASE WHEN s.state IS NOT NULL THEN m.n END,
            CASE WHEN s.state IS NOT NULL THEN onerepl.record_changed_at(l.id, m.n, s.state, m.made_at) END
@@ -75,7 +74,7 @@ CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     CROSS JOIN object AS o
     LEFT JOIN LATERAL (
         SELECT 'F' AS state, d.n, d.at FROM onerepl.failed_log AS d
-        WHERE d.link = l.id AND d.relation = o.relation AND d.object_id = o.key ORDER BY d.n DESC LIMIT 1
+        WHERE d.link = l.id AND d.relation = o.relation AND o.key IN (d.object_id, d.moved_to) ORDER BY d.n DESC LIMIT 1
     ) AS f ON true
     LEFT JOIN LATERAL (
         -- Backwards, and only as far as the first row that has the object.
@@ -83,7 +82,7 @@ CREATE FUNCTION onerepl_object_state(relation regclass, key text)
         CROSS JOIN LATERAL (
             SELECT max(e.n) AS n FROM onerepl.received_records(r.link, ARRAY(
                 SELECT p.frames FROM onerepl.received AS p WHERE p.link = r.link AND p.first = r.first ORDER BY p.part)) AS e
-            WHERE e.relation = o.relation AND e.object_id = o.key
+            WHERE e.relation = o.relation AND o.key IN (e.object_id, e.moved_to)
         ) AS d
         WHERE r.link = l.id AND r.part = 0 AND d.n IS NOT NULL
         ORDER BY r.first DESC LIMIT 1

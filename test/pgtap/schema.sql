@@ -14,7 +14,7 @@ SELECT has_table('onerepl', name::name) FROM unnest(ARRAY['database', 'link', 't
     'journal_entry', 'contact', 'checked', 'problem']) AS t (name);
 SELECT has_view('onerepl', name::name) FROM unnest(ARRAY['log', 'journal', 'queue', 'failed', 'problems']) AS v (name);
 
-SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id', 'operation', 'state', 'changed_at']);
+SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id', 'moved_to', 'operation', 'state', 'changed_at']);
 SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rule', 'message', 'hint', 'first', 'last']);
 SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
 SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
