@@ -14,6 +14,14 @@ SELECT relation, lock_pending FROM onerepl.tracked;
 -- again: the rule of locking can be changed
 SELECT onerepl_add_table('item', lock_pending => true);
 SELECT relation, lock_pending FROM onerepl.tracked;
+SELECT * FROM triggers;
+SELECT onerepl.self_check();
+ALTER TABLE item DISABLE TRIGGER "!onerepl_lock";
+SELECT onerepl.self_check();
+SELECT relation, kind, message, hint FROM onerepl.problems;
+SELECT onerepl_add_table('item');
+SELECT * FROM triggers;
+SELECT onerepl.self_check();
 
 -- refused, with reason and way out
 CREATE VIEW some_view AS SELECT 1 AS one;
@@ -122,8 +130,10 @@ SELECT onerepl.self_check();
 ALTER TABLE item RENAME TO new_item;
 ALTER TABLE item_renamed RENAME TO item;
 SELECT onerepl.self_check();
+BEGIN;
 ALTER TABLE item RENAME TO old_item;
 ALTER TABLE new_item RENAME TO item;
+COMMIT;
 SELECT onerepl.self_check();
 SELECT relation, kind, message FROM onerepl.problems;
 SELECT onerepl_remove_table('old_item');

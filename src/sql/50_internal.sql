@@ -139,3 +139,11 @@ CREATE FUNCTION onerepl.written_to(link int) RETURNS int8
                     (SELECT l.start FROM onerepl.link AS l WHERE l.id = written_to.link), 0)
 $$;
 COMMENT ON FUNCTION onerepl.written_to(int) IS 'S_b of the link (the central).';
+
+CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION onerepl.qualified_name(regclass) IS 'Schema and name, quoted as needed; null if there is no such relation.';

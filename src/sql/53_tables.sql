@@ -58,22 +58,30 @@ $$;
 COMMENT ON FUNCTION onerepl.why_not_tracked(regclass) IS
 'Why a relation can not be tracked: SQLSTATE, reason, way out; nulls if it can.';
 
-CREATE FUNCTION onerepl.create_trigger(relation regclass, name text, event text, function text) RETURNS void
+-- Our triggers: how they are made, and what pg_trigger.tgtype must say of them.
+CREATE VIEW onerepl.trigger_definition (name, events, level, function, type) AS
+    VALUES ('!onerepl_capture', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW', 'onerepl.onerepl_capture()'::regprocedure, 29),
+           ('!onerepl_truncate', 'AFTER TRUNCATE', 'STATEMENT', 'onerepl.onerepl_capture_truncate()', 32),
+           ('!onerepl_lock', 'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'STATEMENT', 'onerepl.onerepl_lock_pending()', 62),
+           ('!onerepl_guard', NULL, NULL, 'onerepl.guard()', NULL);     -- made by src/apply
+
+CREATE FUNCTION onerepl.create_trigger(relation regclass, name text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    target text := (SELECT format('%I.%I', n.nspname, c.relname)
-                    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = relation);
+    target text := onerepl.qualified_name(relation);
+    definition onerepl.trigger_definition;
 BEGIN
-    EXECUTE format('CREATE OR REPLACE TRIGGER %I AFTER %s ON %s FOR EACH %s EXECUTE FUNCTION %s()', name, event, target,
-                   CASE event WHEN 'TRUNCATE' THEN 'STATEMENT' ELSE 'ROW' END, function);
+    SELECT * INTO STRICT definition FROM onerepl.trigger_definition AS d WHERE d.name = create_trigger.name;
+    EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s', name, definition.events, target,
+                   definition.level, definition.function);
     -- Also under session_replication_role = replica: a restore, or a chain of databases.
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', target, name);
     -- DROP EXTENSION takes the triggers along.
     EXECUTE format('ALTER TRIGGER %I ON %s DEPENDS ON EXTENSION onerepl', name, target);
 END $$;
-COMMENT ON FUNCTION onerepl.create_trigger(regclass, text, text, text) IS
-'Creates one of onerepl''s AFTER triggers or makes it right again: fires always, goes with the extension.';
+COMMENT ON FUNCTION onerepl.create_trigger(regclass, text) IS
+'Creates one of onerepl''s triggers or makes it right again: fires always, goes with the extension.';
 
 CREATE FUNCTION onerepl.drop_triggers(relation regclass, pattern text) RETURNS void
     LANGUAGE plpgsql
@@ -91,6 +99,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.drop_triggers(regclass, text) IS
 'Drops the triggers of a table whose names are LIKE the pattern, those of its partitions that came from them included.';
+
+CREATE FUNCTION onerepl.create_statement_triggers(member regclass, lock_pending bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM onerepl.create_trigger(member, '!onerepl_truncate');
+    IF lock_pending THEN
+        PERFORM onerepl.create_trigger(member, '!onerepl_lock');
+    ELSE
+        PERFORM onerepl.drop_triggers(member, '!onerepl\_lock');
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.create_statement_triggers(regclass, bool) IS
+'Creates the triggers that PostgreSQL does not clone to partitions: a tracked table and each of its partitions needs them.';
 
 CREATE FUNCTION onerepl.track(relation regclass, lock_pending bool) RETURNS void
     LANGUAGE plpgsql
@@ -111,9 +133,9 @@ BEGIN
     INSERT INTO onerepl.tracked AS t (relation, lock_pending) VALUES (track.relation, track.lock_pending)
         ON CONFLICT (relation) DO UPDATE SET lock_pending = excluded.lock_pending
         RETURNING t.xmax = 0 INTO is_new;
-    PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture', 'INSERT OR UPDATE OR DELETE', 'onerepl.onerepl_capture');
+    PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture');
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
-        PERFORM onerepl.create_trigger(member, '!onerepl_truncate', 'TRUNCATE', 'onerepl.onerepl_capture_truncate');
+        PERFORM onerepl.create_statement_triggers(member, track.lock_pending);
     END LOOP;
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
@@ -142,12 +164,11 @@ DECLARE
     member regclass;
 BEGIN
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = untrack.relation LOOP
-        PERFORM onerepl.drop_triggers(member, '!onerepl\_truncate');
+        PERFORM onerepl.drop_triggers(member, '!onerepl\_truncate'), onerepl.drop_triggers(member, '!onerepl\_lock');
     END LOOP;
     PERFORM onerepl.drop_triggers(untrack.relation, '!onerepl\_capture');
-    DELETE FROM onerepl.checked AS c WHERE c.root = untrack.relation OR c.name = untrack.relation::text
-        OR c.name = (SELECT format('%I.%I', n.nspname, k.relname) FROM pg_class AS k JOIN pg_namespace AS n ON n.oid = k.relnamespace
-                     WHERE k.oid = untrack.relation);
+    DELETE FROM onerepl.checked AS c WHERE c.root = untrack.relation 
+        OR c.name = onerepl.qualified_name(untrack.relation);
     DELETE FROM onerepl.tracked AS t WHERE t.relation = untrack.relation;
     IF FOUND THEN
         PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s is no longer tracked, by %s', untrack.relation, session_user));
@@ -215,5 +236,7 @@ COMMENT ON FUNCTION onerepl.onerepl_capture() IS
 'Trigger of tracked tables: records a change of a row in the log (P6). onerepl_add_table() makes the trigger.';
 COMMENT ON FUNCTION onerepl.onerepl_capture_truncate() IS
 'Trigger of tracked tables: records a TRUNCATE in the log (P17). onerepl_add_table() makes the trigger.';
+COMMENT ON FUNCTION onerepl.onerepl_lock_pending() IS
+'Trigger of tracked tables with lock_pending: their writers take turns (P6). onerepl_add_table() makes the trigger.';
 COMMENT ON FUNCTION onerepl.guard() IS
 'Trigger of tables that onerepl writes here: refuses every other write (P8). onerepl makes the trigger when a table is first written.';

@@ -23,8 +23,8 @@ END $$;
 COMMENT ON FUNCTION onerepl.note_rewrite() IS
 'Notes for the self-check that ALTER TABLE gave the rows of a tracked table new values, which are not captured.';
 
--- A partition that comes to a tracked table gets its row trigger from PostgreSQL, but not the one for TRUNCATE, and rows that
--- it brings along fire no trigger. One that is detached loses its row trigger, but not the other.
+-- A partition that comes to a tracked table gets its row trigger from PostgreSQL, but not those for statements, and rows that
+-- it brings along fire no trigger. One that is detached loses its row trigger, but not the others.
 CREATE FUNCTION onerepl.adjust_partitions() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
@@ -43,7 +43,8 @@ BEGIN
             VALUES (partition.relation, partition.root, partition.name, has_rows) ON CONFLICT DO NOTHING;
         -- create_trigger uses ALTER TABLE, which comes by here again.
         CONTINUE WHEN NOT FOUND;
-        PERFORM onerepl.create_trigger(partition.relation, '!onerepl_truncate', 'TRUNCATE', 'onerepl.onerepl_capture_truncate');
+        PERFORM onerepl.create_statement_triggers(partition.relation,
+                                                  (SELECT t.lock_pending FROM onerepl.tracked AS t WHERE t.relation = partition.root));
     END LOOP;
     FOR partition IN
         DELETE FROM onerepl.checked AS c USING pg_class AS k
@@ -51,11 +52,11 @@ BEGIN
               AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = c.relation)
             RETURNING c.relation
     LOOP
-        PERFORM onerepl.drop_triggers(partition.relation, '!onerepl\_truncate');
+        PERFORM onerepl.drop_triggers(partition.relation, '!onerepl\_truncate'), onerepl.drop_triggers(partition.relation, '!onerepl\_lock');
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.adjust_partitions() IS
-'Gives partitions that come to a tracked table their trigger for TRUNCATE and takes it from those that go; notes for the self-check
+'Gives partitions that come to a tracked table their triggers and takes them from those that go; notes for the self-check
 which ones brought rows along.';
 
 CREATE FUNCTION onerepl.note_tables() RETURNS void
@@ -88,36 +89,37 @@ COMMENT ON FUNCTION onerepl.note_tables() IS
 'Brings onerepl.checked up to date: tables that were dropped or renamed, partitions that came.';
 
 -- A trigger is right if it is there, fires always, for the right events, unconditionally, and calls the right function.
-CREATE FUNCTION onerepl.trigger_fault(relation oid, name text, type int, function regprocedure) RETURNS text
+CREATE FUNCTION onerepl.trigger_fault(relation oid, name text) RETURNS text
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN t.oid IS NULL THEN 'is missing'
                 WHEN t.tgenabled = 'D' THEN 'is disabled'
                 WHEN t.tgenabled <> 'A' THEN 'does not fire always'
-                WHEN t.tgfoid <> function OR t.tgtype <> coalesce(type, t.tgtype) OR t.tgqual IS NOT NULL OR t.tgattr <> ''::int2vector
+                WHEN t.tgfoid <> d.function OR t.tgtype <> coalesce(d.type, t.tgtype) OR t.tgqual IS NOT NULL
+                     OR t.tgattr <> ''::int2vector
                 THEN 'is not the one that onerepl made' END
-    FROM (VALUES (1)) AS one
-    LEFT JOIN pg_trigger AS t ON t.tgrelid = relation AND t.tgname = trigger_fault.name
+    FROM onerepl.trigger_definition AS d
+    LEFT JOIN pg_trigger AS t ON t.tgrelid = relation AND t.tgname = d.name
+    WHERE d.name = trigger_fault.name
 $$;
-COMMENT ON FUNCTION onerepl.trigger_fault(oid, text, int, regprocedure) IS
-'What is wrong with one of onerepl''s triggers; null: nothing. type: as in pg_trigger.tgtype; null: any.';
+COMMENT ON FUNCTION onerepl.trigger_fault(oid, text) IS 'What is wrong with one of onerepl''s triggers on a table; null: nothing.';
 
 CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT m.relation, 'capture trigger', format('changes of table %s are not captured: its trigger !onerepl_capture %s', m.name, f.fault),
-           format('Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s: what changed meanwhile was not sent.',
-                  m.root::regclass)
-    FROM onerepl.tracked_member AS m,
-         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_capture', 29, 'onerepl.onerepl_capture()') AS fault) AS f
-    WHERE f.fault IS NOT NULL
-    UNION ALL
-    SELECT m.relation, 'truncate trigger', format('TRUNCATE of table %s is not captured: its trigger !onerepl_truncate %s', m.name, f.fault),
-           format('Call onerepl_add_table(%L) to repair it. If the table was truncated meanwhile, truncate it on the central too.',
-                  m.root::regclass)
-    FROM onerepl.tracked_member AS m,
-         LATERAL (SELECT onerepl.trigger_fault(m.relation, '!onerepl_truncate', 32, 'onerepl.onerepl_capture_truncate()') AS fault) AS f
-    WHERE f.fault IS NOT NULL
+    SELECT m.relation, w.kind, format(w.message, m.name, f.fault), format(w.hint, m.root::regclass)
+    FROM onerepl.tracked_member AS m
+    JOIN onerepl.tracked AS t ON t.relation = m.root
+    CROSS JOIN (
+        VALUES ('capture trigger', '!onerepl_capture', 'changes of table %s are not captured: its trigger !onerepl_capture %s',
+                'Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s: what changed meanwhile was not sent.'),
+               ('truncate trigger', '!onerepl_truncate', 'TRUNCATE of table %s is not captured: its trigger !onerepl_truncate %s',
+                'Call onerepl_add_table(%L) to repair it. If the table was truncated meanwhile, truncate it on the central too.'),
+               ('lock trigger', '!onerepl_lock', 'writers of table %s do not take turns (lock_pending): its trigger !onerepl_lock %s',
+                'Call onerepl_add_table(%L, lock_pending => true) to repair it.')
+    ) AS w (kind, trigger, message, hint)
+    CROSS JOIN LATERAL onerepl.trigger_fault(m.relation, w.trigger) AS f (fault)
+    WHERE f.fault IS NOT NULL AND (w.trigger <> '!onerepl_lock' OR t.lock_pending)
     UNION ALL
     SELECT m.relation, 'unlogged', format('tracked table %s is unlogged: a crash empties it, and the log does not know', m.name),
            format('Use ALTER TABLE %s SET LOGGED.', m.name)
@@ -161,7 +163,7 @@ CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text,
                   'Then compare the table with the remote''s.')
     FROM (SELECT DISTINCT d.relation::oid AS relation FROM onerepl.guarded AS d) AS g
     JOIN pg_class AS c ON c.oid = g.relation,
-         LATERAL (SELECT onerepl.trigger_fault(g.relation, '!onerepl_guard', NULL, 'onerepl.guard()') AS fault) AS f
+         LATERAL onerepl.trigger_fault(g.relation, '!onerepl_guard') AS f (fault)
     WHERE f.fault IS NOT NULL
 $$;
 COMMENT ON FUNCTION onerepl.guard_problems() IS 'What is wrong with the guards of the tables that onerepl writes (P8).';
@@ -193,6 +195,7 @@ BEGIN
         SELECT 2 AS level, n.message, n.hint FROM new AS n
         UNION ALL
         SELECT 0, 'no longer so: ' || s.message, NULL FROM solved AS s
+        ORDER BY level DESC, message
     LOOP
         PERFORM onerepl.write_journal(entry.level, NULL, 'P6', entry.message, entry.hint);
     END LOOP;

@@ -41,14 +41,6 @@ COMMENT ON VIEW onerepl.log IS
 goes back as far as onerepl.log_retention. object_id: the value of the key, or of several key columns a row literal; without a key
 the whole row; null if the object is the table. moved_to: the key after a change of it. changed_at: when the record came into its state.';
 
-CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
-    LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.oid = relation
-$$;
-COMMENT ON FUNCTION onerepl.qualified_name(regclass) IS 'Schema and name, quoted as needed; null if there is no such relation.';
-
 CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     RETURNS TABLE (link text, state text, n int8, changed_at timestamptz)
     LANGUAGE sql STABLE SECURITY DEFINER

@@ -44,7 +44,7 @@ SELECT is_empty($$SELECT signature FROM ours WHERE nspname <> 'onerepl' AND pron
                 'what is created in the target schema is called onerepl_...');
 -- C triggers look up nothing by name, and setting search_path for each row would cost more than they do.
 SELECT is_empty($$SELECT signature FROM ours WHERE (proconfig IS NULL OR NOT 'search_path=pg_catalog, pg_temp' = ANY (proconfig))
-                  AND proname NOT LIKE 'onerepl\_capture%'$$, 'every function sets its own search_path');
+                  AND NOT (prorettype = 'trigger'::regtype AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'c'))$$, 'every function sets its own search_path');
 SELECT is_empty($$SELECT signature FROM ours, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS a WHERE a.grantee = 0$$,
                 'nothing is executable by PUBLIC');
 SELECT is_empty($$SELECT signature FROM ours, aclexplode(proacl) AS a
