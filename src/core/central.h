@@ -124,8 +124,9 @@ class Central {
     /// An authentic body of A came. `echo`: of a remote state in it. Takes over N0 if B has not started; may
     /// stop the link (P9). False: no transfer of this body may be looked at.
     bool admit(Time now, const RemoteHeader& header, std::optional<Number> echo);
-    /// C2, P15: a transfer of the admitted body, in the body's order.
-    Offer offer(const ObjectTransfer& transfer);
+    /// C2, P15: a transfer of the admitted body, in the body's order. `count`: how many numbers from
+    /// transfer.n on it stands for (P17: a skip record's skip_count; else 1).
+    Offer offer(const ObjectTransfer& transfer, Number count = 1);
     /// C3, C4: any other message of A. (Descriptions are the caller's; they count as processed here.)
     void take(const Message& message);
 
@@ -175,12 +176,13 @@ class Central {
     std::vector<Batch> batches_of(Range numbers) const;
 
     // central_queue.cpp: C2, P1, P5, P15
-    Offer offer_whole(const ObjectTransfer& transfer);
+    Offer offer_whole(const ObjectTransfer& transfer, Range numbers);
     Offer offer_part(const ObjectTransfer& transfer);
+    void keep_whole(const ObjectTransfer& transfer, Range numbers);
+    void keep_part(const ObjectTransfer& transfer);
     bool make_room(const ObjectTransfer& transfer);
     bool needed(Number n) const;
     bool evict_highest();
-    void keep(const ObjectTransfer& transfer);
     HeldParts* partial_of(Number n);
     /// Last number held without a gap from S_b on.
     Number reach() const { return whole_.contiguous_to(state_.written + 1); }
@@ -212,6 +214,7 @@ class Central {
 
     std::optional<RemoteHeader> header_;  // of the admitted body
     std::map<Number, Batch> batches_;     // by first number: of the queue and of the body
+    bool two_histories_ = false;          // in the queue: receivers that ran side by side took from both
     RangeSet whole_;                      // whole records behind S_b: in the queue, or taken now
     std::uint64_t used_ = 0;              // bytes of the queue, and of what was taken to go there
     std::vector<Spool> taken_;            // without batches

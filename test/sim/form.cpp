@@ -77,7 +77,10 @@ class Former {
         if (carried_.bytes > 0 && carried_.bytes + bytes.size() > outgoing_.budget) return false;
         carried_.bytes += bytes.size();
         packet_->storage.push_back(std::move(bytes));
-        const bool end = store_.history.change(n + count - 1).end;
+        // A skip range ends a transaction if one ends anywhere in it: what is skipped behind that changes
+        // nothing.
+        const bool end = store_.history.transaction_end(n) <= n + count - 1 &&
+                         store_.history.change(store_.history.transaction_end(n)).end;
         packet_->messages.push_back(ObjectTransfer{n, end, part, parts, packet_->storage.back()});
         for (const Batch& batch : store_.history.batches_of({n, n + count - 1}))
             batches_[batch.numbers.first] = batch;
