@@ -80,8 +80,8 @@ Level* current_level() {
 }
 
 void pop_level() {
-    pack_free(top_level()->pack);
     state.level_count--;
+    log::pack_free(state.levels[state.level_count].pack);
 }
 
 void write_pack(Level& level, const PackRow& ending) {

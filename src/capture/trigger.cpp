@@ -30,9 +30,11 @@ RowVersions versions(const TriggerData& trigger) {
 }
 
 /// The command that made the change, though others may have touched the row since.
-CommandId command_of(const RowVersions& row) {
-    return row.new_row ? HeapTupleHeaderGetCmin(row.new_row->t_data)
-                       : HeapTupleHeaderGetCmax(row.old_row->t_data);
+CommandId command_of(const TriggerData& trigger) {
+    const HeapTuple made =
+        TRIGGER_FIRED_BY_UPDATE(trigger.tg_event) ? trigger.tg_newtuple : trigger.tg_trigtuple;
+    return TRIGGER_FIRED_BY_DELETE(trigger.tg_event) ? HeapTupleHeaderGetCmax(made->t_data)
+                                                     : HeapTupleHeaderGetCmin(made->t_data);
 }
 
 void capture_row(const TriggerData& trigger) {
@@ -41,7 +43,7 @@ void capture_row(const TriggerData& trigger) {
     log::RowChange change;
     change.operation = !row.old_row ? operation_insert : row.new_row ? operation_update : operation_delete;
     change.description = table.description;
-    change.command = command_of(row);
+    change.command = command_of(trigger);
     change.rewritten = table.rewritten;
     if (row.old_row) {
         change.old_id = &row.old_row->t_self;
