@@ -38,7 +38,7 @@ class Scratch {
           })) {}
     /// Code in `work` allocates in the context.
     template <class Work>
-    auto in(Work&& work) {
+    decltype(auto) in(Work&& work) {
         struct Back {
             MemoryContext to;
             ~Back() { MemoryContextSwitchTo(to); }
