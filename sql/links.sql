@@ -1,7 +1,7 @@
 -- Links: adding, changing, removing them; every error with its SQLSTATE.
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
-CREATE EXTENSION onerepl;
+CREATE EXTENSION IF NOT EXISTS onerepl;
 
 -- a remote
 SELECT onerepl_add_central('east', 'http://127.0.0.1:1', 'a secret of the east') IS NOT NULL AS added;

@@ -1,6 +1,7 @@
 -- The log on a remote whose central is away: numbers, states I, L and B, what a transaction leaves, as the views show it.
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
+CREATE EXTENSION IF NOT EXISTS onerepl;
 -- numbers come from the sender
 CREATE PROCEDURE numbered_to(expected int8) LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,7 @@
 -- The central's failures (state F) and what the administrator decides about them. The failures are made by hand here.
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
+CREATE EXTENSION IF NOT EXISTS onerepl;
 SELECT onerepl_add_remote('north', 'a secret of the north') AS link \gset
 UPDATE onerepl.link SET start = 0, start_identity = '\x00', peer = gen_random_uuid() WHERE id = :link;
 INSERT INTO onerepl.failure (link, n, transaction_first, transaction_last, relation, operation, key, row, sqlstate, message, constraint_name)

@@ -1,6 +1,7 @@
 -- Who may do what, as roles try it. test/pgtap looks at every function and table.
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
+CREATE EXTENSION IF NOT EXISTS onerepl;
 CREATE ROLE regress_onerepl_nobody;
 CREATE ROLE regress_onerepl_watcher IN ROLE pg_monitor;
 CREATE ROLE regress_onerepl_operator;

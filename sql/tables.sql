@@ -1,6 +1,7 @@
 -- Tracked tables: what can be tracked, the triggers, and the self-check.
 SET client_min_messages = warning;
 \set SHOW_CONTEXT never
+CREATE EXTENSION IF NOT EXISTS onerepl;
 CREATE SCHEMA shop;
 SET search_path = shop, public;
 CREATE TABLE item (id int PRIMARY KEY, name text);
