@@ -60,7 +60,7 @@ Level* top_level() {
 }
 
 Level* push_level(int nesting) {
-    if (state.level_count == state.level_capacity) {
+    if (!state.levels || state.level_count == state.level_capacity) {
         const int capacity = state.level_capacity > 0 ? state.level_capacity * 2 : 4;
         const Size size = sizeof(Level) * static_cast<Size>(capacity);
         state.levels = static_cast<Level*>(state.levels ? repalloc(state.levels, size)
