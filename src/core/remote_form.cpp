@@ -43,6 +43,9 @@ std::optional<Outgoing> Remote::next(Time now) {
 void Remote::form_transfers(Outgoing& outgoing) {
     if (repeats_.empty() && position_.sent >= last_) return;
     const Allowance allowed = allowance();
+    // Short of room B takes only what follows without a gap: one body at a time, so that none overtakes
+    // another.
+    if (allowed.bytes == 0 && !in_flight_.empty()) return;
     outgoing.repeats = repeats_within(allowed);
     outgoing.transfers = transfers_within(allowed);
     outgoing.budget = allowed.bytes == 0 ? config_.batch_bytes : std::min(config_.batch_bytes, allowed.bytes);
