@@ -6,6 +6,7 @@
 extern "C" {
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 }
 
@@ -80,38 +81,6 @@ void convert_row(Row& row) {
     row.column = -1;
 }
 
-void convert_old_key(Row& row) {
-    const Target& target = row.target;
-    const std::vector<Value>& old = *row.record.old_key;
-    if (old.size() != (target.has_key() ? target.key.size() : target.description.columns.size()))
-        report_shape();
-    for (int k = 0; k < target.key_count; k++) {
-        row.column = target.key_places[k];
-        row.key[k] =
-            convert_value(target, target.columns[row.column], old[target.old_place(k)], &row.key_nulls[k]);
-    }
-    row.column = -1;
-}
-
-/// The key did not change: it is part of the new row.
-void take_key_from_row(Row& row) {
-    for (int k = 0; k < row.target.key_count; k++) {
-        const int place = row.target.key_attributes[k] - 1;
-        if (place < 0 || !row.given[place]) report_shape();
-        row.key[k] = row.values[place];
-        row.key_nulls[k] = row.nulls[place];
-    }
-}
-
-void form_key(Row& row) {
-    const int count = row.target.key_count;
-    row.key = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-    row.key_nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
-    if (row.record.old_key) return convert_old_key(row);
-    if (!row.target.has_key() || row.record.operation != Operation::update) report_shape();
-    take_key_from_row(row);
-}
-
 /// Puts the new row into the table's fresh slot: what the record brings, else what `old` has, else defaults.
 void fill_fresh(Row& row, TupleTableSlot* old) {
     TupleTableSlot* fresh = row.table->fresh;
@@ -136,6 +105,50 @@ bool brings_whole_row(const Row& row) {
         if (!plan.ignored && !row.given[plan.attribute - 1]) return false;
     }
     return true;
+}
+
+void convert_old_key(Row& row) {
+    const Target& target = row.target;
+    const std::vector<Value>& old = *row.record.old_key;
+    if (old.size() != (target.has_key() ? target.key.size() : target.description.columns.size()))
+        report_shape();
+    for (int k = 0; k < target.key_count; k++) {
+        row.column = target.key_places[k];
+        row.key[k] =
+            convert_value(target, target.columns[row.column], old[target.old_place(k)], &row.key_nulls[k]);
+    }
+    row.column = -1;
+}
+
+/// A generated column of the key, computed from the record's own columns.
+void compute_generated(Row& row, int place) {
+    const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(row.table->relation), place);
+    if (attribute->attgenerated == '\0' || !brings_whole_row(row)) report_shape();
+    fill_fresh(row, nullptr);
+    TupleTableSlot* fresh = row.table->fresh;
+    ExecComputeStoredGenerated(row.table->result, row.table->estate, fresh, CMD_INSERT);
+    const Datum value = slot_getattr(fresh, attribute->attnum, &row.nulls[place]);
+    if (!row.nulls[place]) row.values[place] = datumCopy(value, attribute->attbyval, attribute->attlen);
+}
+
+/// The key did not change: it is part of the new row.
+void take_key_from_row(Row& row) {
+    for (int k = 0; k < row.target.key_count; k++) {
+        const int place = row.target.key_attributes[k] - 1;
+        if (place < 0) report_shape();
+        if (!row.given[place]) compute_generated(row, place);
+        row.key[k] = row.values[place];
+        row.key_nulls[k] = row.nulls[place];
+    }
+}
+
+void form_key(Row& row) {
+    const int count = row.target.key_count;
+    row.key = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    row.key_nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
+    if (row.record.old_key) return convert_old_key(row);
+    if (!row.target.has_key() || row.record.operation != Operation::update) report_shape();
+    take_key_from_row(row);
 }
 
 // ---------------------------------------------------------------- missing rows
@@ -271,12 +284,20 @@ void write_operation(Row& row) {
 
 Table* table_of(Batch& batch, Target& target) {
     if (target.table != nullptr && target.generation == batch.generation) return target.table;
-    target.table = open_table(batch, target.relation);
-    target.generation = batch.generation;
-    return target.table;
+    for (;;) {
+        Table* table = open_table(batch, target.relation);
+        if (target.matched) {
+            target.table = table;
+            target.generation = batch.generation;
+            return table;
+        }
+        // Somebody changed the table before we got its lock.
+        match_target(target);
+    }
 }
 
 void use_encoding(int encoding) {
+    if (SetClientEncoding(encoding) == 0) return;
     if (PrepareClientEncoding(encoding) < 0 || SetClientEncoding(encoding) < 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("values in encoding %s cannot be converted to this database's %s",
