@@ -49,6 +49,8 @@ TRUNCATE item;
 CALL numbered_to(12);
 SELECT n, relation, object_id, moved_to, operation, state FROM onerepl.log WHERE link = 'east' AND n > 5 ORDER BY n;
 
+SELECT n, state FROM onerepl.log_records('west', 5, 7);
+
 -- states of objects
 SELECT * FROM onerepl_object_state('item', '99') ORDER BY link;
 SELECT link, state, n, changed_at IS NOT NULL AS has_time FROM onerepl_object_state('item', '2') ORDER BY link;

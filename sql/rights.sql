@@ -55,6 +55,18 @@ SELECT onerepl_restart_link('east');
 \echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
 
+-- reading keys and rows
+GRANT USAGE ON SCHEMA onerepl TO regress_onerepl_operator;
+GRANT SELECT ON onerepl.log, onerepl.failed TO regress_onerepl_operator;
+GRANT EXECUTE ON FUNCTION onerepl.log_records(text, int8, int8), onerepl_object_state(regclass, text) TO regress_onerepl_operator;
+SET ROLE regress_onerepl_operator;
+SELECT * FROM onerepl.log;
+SELECT * FROM onerepl.failed;
+SELECT * FROM onerepl_object_state('others', '1');
+SELECT * FROM onerepl.journal;
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+
 -- an owner may be allowed to track his tables, and no others
 GRANT EXECUTE ON FUNCTION onerepl_add_table(regclass, bool), onerepl_remove_table(regclass), onerepl_add_schema(text) TO regress_onerepl_owner;
 SET ROLE regress_onerepl_owner;

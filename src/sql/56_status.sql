@@ -85,6 +85,9 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
+        SELECT 'starting', 'Nothing, unless it stays so: then call onerepl_restart_link at the remote, which answers for equal tables.'
+            WHERE l.start IS NULL
+        UNION ALL
         SELECT 'the remote is ' || c.peer_state, 'Look at onerepl_status() there.'
             WHERE c.peer_state ~ '^(blocked|stopped|paused)'
         UNION ALL

@@ -2,7 +2,7 @@
 
 -- R: what was received and written; a record that came in parts has several rows in onerepl.received.
 CREATE VIEW onerepl.written_log AS
-    SELECT r.link, d.n, d.relation, d.object_id, d.moved_to, d.operation, d.last_of_transaction, r.at
+    SELECT r.link, d.n, d.relation, d.object_id, d.moved_to, d.operation, r.at, r.first AS row_first, r.last AS row_last
     FROM onerepl.received AS r
     CROSS JOIN LATERAL onerepl.received_records(r.link, ARRAY(
         SELECT p.frames FROM onerepl.received AS p WHERE p.link = r.link AND p.first = r.first ORDER BY p.part)) AS d
@@ -22,24 +22,42 @@ CREATE VIEW onerepl.failed_log AS
           AND EXISTS (SELECT FROM onerepl.failure AS g WHERE g.link = w.link AND g.n BETWEEN w.first AND w.last)
     ) AS d ON d.link = f.link AND d.n = f.n;
 
-CREATE VIEW onerepl.log AS
-    SELECT l.name AS link, r.n, r.relation, r.object_id, r.moved_to, r.operation, s.state,
-           onerepl.record_changed_at(l.id, r.n, s.state, r.made_at) AS changed_at
-    FROM onerepl.link AS l
-    CROSS JOIN LATERAL (SELECT onerepl.confirmed_to(l.id) AS confirmed, onerepl.sent_to(l.id) AS sent OFFSET 0) AS p
-    CROSS JOIN LATERAL onerepl.numbered_records(l.start + 1) AS r
-    CROSS JOIN LATERAL (SELECT onerepl.record_state(l.id, r.n, p.confirmed, p.sent) AS state) AS s
-    WHERE l.role = 'remote'
+-- A function, so that EXECUTE on it is all that a reader of onerepl.log needs beside SELECT.
+CREATE FUNCTION onerepl.log_records(link text DEFAULT NULL, first int8 DEFAULT NULL, last int8 DEFAULT NULL)
+    RETURNS TABLE (link_name text, n int8, relation text, object_id text, moved_to text, operation text, state text, changed_at timestamptz)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH wanted AS MATERIALIZED (
+        SELECT l.* FROM onerepl.link AS l WHERE log_records.link IS NULL OR l.name = log_records.link
+    )
+    SELECT l.name, r.n, r.relation, r.object_id, r.moved_to, r.operation, s.state,
+           onerepl.record_changed_at(l.id, r.n, s.state, r.made_at)
+    FROM (SELECT w.id, w.name, w.start, onerepl.confirmed_to(w.id) AS confirmed, onerepl.sent_to(w.id) AS sent
+          FROM wanted AS w WHERE w.role = 'remote' OFFSET 0) AS l
+    JOIN onerepl.numbered_records(log_records.first, log_records.last) AS r ON r.n > l.start
+    CROSS JOIN LATERAL (SELECT onerepl.record_state(l.id, r.n, l.confirmed, l.sent) AS state) AS s
     UNION ALL
     SELECT l.name, w.n, w.relation, w.object_id, w.moved_to, w.operation, 'R', w.at
-    FROM onerepl.written_log AS w JOIN onerepl.link AS l ON l.id = w.link
+    FROM wanted AS l JOIN onerepl.written_log AS w ON w.link = l.id
+    WHERE (log_records.first IS NULL OR w.n >= log_records.first) AND (log_records.last IS NULL OR w.n <= log_records.last)
+      AND (log_records.first IS NULL OR w.row_last >= log_records.first) AND (log_records.last IS NULL OR w.row_first <= log_records.last)
     UNION ALL
     SELECT l.name, f.n, f.relation, f.object_id, f.moved_to, f.operation, 'F', f.at
-    FROM onerepl.failed_log AS f JOIN onerepl.link AS l ON l.id = f.link;
+    FROM wanted AS l JOIN onerepl.failed_log AS f ON f.link = l.id
+    WHERE (log_records.first IS NULL OR f.n >= log_records.first) AND (log_records.last IS NULL OR f.n <= log_records.last)
+$$;
+COMMENT ON FUNCTION onerepl.log_records(text, int8, int8) IS
+'What the view onerepl.log shows, of one link and of the numbers from first to last only (null: all). For large logs: the view reads
+everything, whatever its WHERE says.';
+
+CREATE VIEW onerepl.log AS
+    SELECT r.link_name AS link, r.n, r.relation, r.object_id, r.moved_to, r.operation, r.state, r.changed_at
+    FROM onerepl.log_records() AS r;
 COMMENT ON VIEW onerepl.log IS
 'The log record by record, each with its state: L, B, S, C on a remote, once for each link; R and F on a central, where the view
 goes back as far as onerepl.log_retention. object_id: the value of the key, or of several key columns a row literal; without a key
-the whole row; null if the object is the table. moved_to: the key after a change of it. changed_at: when the record came into its state.';
+the whole row; null if the object is the table. moved_to: the key after a change of it. changed_at: when the record came into its
+state. onerepl.log_records() reads a part of a large log.';
 
 CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     RETURNS TABLE (link text, state text, n int8, changed_at timestamptz)

@@ -1,8 +1,8 @@
 -- Who may do what. Superusers may everything; everybody else nothing, but:
 --   pg_monitor: onerepl_status(), onerepl.journal, onerepl.queue, onerepl.problems, which show no row of a table.
 -- More is granted function by function (GRANT EXECUTE ON FUNCTION onerepl_pause(text) TO ...); reading keys and rows, with
--- GRANT SELECT ON onerepl.log, onerepl.failed and GRANT USAGE ON SCHEMA onerepl. Nobody needs rights on onerepl.link, which holds
--- the secrets.
+-- GRANT USAGE ON SCHEMA onerepl, GRANT SELECT ON onerepl.log, onerepl.failed and GRANT EXECUTE ON FUNCTION onerepl.log_records.
+-- Nobody needs rights on onerepl.link, which holds the secrets.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA onerepl FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA onerepl FROM PUBLIC;
