@@ -78,6 +78,18 @@ SELECT * FROM triggers WHERE relation::text = 'sale_4';
 DROP TABLE sale_4;
 SELECT onerepl.self_check();
 
+CREATE TABLE visit (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE visit_1 PARTITION OF visit FOR VALUES FROM (0) TO (10);
+SELECT onerepl_add_table('visit_1');
+SELECT onerepl_add_table('visit');
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE visit;
+CREATE TABLE parent (id int PRIMARY KEY);
+CREATE TABLE child (PRIMARY KEY (id)) INHERITS (parent);
+SELECT onerepl_add_table('parent');
+DROP TABLE child, parent;
+SELECT onerepl.self_check();
+
 -- the self-check: each fault is found, told once, and gone when cured
 ALTER TABLE item DISABLE TRIGGER "!onerepl_capture";
 SELECT onerepl.self_check();

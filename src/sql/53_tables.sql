@@ -51,6 +51,9 @@ CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT re
         UNION ALL
         SELECT '42710', format('it is a partition of %s, which is tracked', m.root::regclass), NULL
             FROM onerepl.tracked_member AS m WHERE m.relation = c.oid AND m.root <> c.oid
+        UNION ALL
+        SELECT '42710', format('its partition %s is tracked by itself', p.relid), format('Call onerepl_remove_table(%L) first.', p.relid)
+            FROM pg_partition_tree(c.oid) AS p JOIN onerepl.tracked AS t ON t.relation = p.relid WHERE p.relid <> c.oid
     ) AS r (code, reason, hint)
     WHERE c.oid = why_not_tracked.relation
     LIMIT 1
@@ -129,6 +132,11 @@ BEGIN
             ERRCODE = refused.code,
             DETAIL = format('%s.', upper(left(refused.reason, 1)) || substr(refused.reason, 2)),
             HINT = coalesce(refused.hint, '');
+    END IF;
+    IF EXISTS (SELECT FROM pg_inherits AS i JOIN pg_class AS k ON k.oid = i.inhrelid
+               WHERE i.inhparent = track.relation AND NOT k.relispartition) THEN
+        RAISE WARNING 'tables that inherit from % are not tracked with it', track.relation USING
+            HINT = 'Call onerepl_add_table for each of them.';
     END IF;
     INSERT INTO onerepl.tracked AS t (relation, lock_pending) VALUES (track.relation, track.lock_pending)
         ON CONFLICT (relation) DO UPDATE SET lock_pending = excluded.lock_pending
@@ -216,7 +224,8 @@ those that come later included. lock_pending: the lock rule of the state table (
 triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
 missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
 Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
-system catalog or onerepl''s own; 42710 it is a partition of a tracked table.';
+system catalog or onerepl''s own; 42710 it is a partition of a
+tracked table, or has a partition that is tracked by itself.';
 
 CREATE FUNCTION onerepl_add_schema(schema_name text) RETURNS int
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'

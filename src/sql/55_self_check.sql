@@ -69,6 +69,7 @@ BEGIN
         SELECT t.relation::oid AS relation, c.name
         FROM onerepl.tracked AS t LEFT JOIN onerepl.checked AS c ON c.relation = t.relation
         WHERE NOT EXISTS (SELECT FROM pg_class AS k WHERE k.oid = t.relation)
+        ORDER BY c.name
     LOOP
         DELETE FROM onerepl.tracked AS t WHERE t.relation = gone.relation;
         UPDATE onerepl.checked AS c SET dropped = true WHERE c.relation = gone.relation;
