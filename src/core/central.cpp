@@ -83,7 +83,11 @@ bool Central::conflicts(const Batch& batch) const {
 }
 
 void Central::learn(const Batch& batch) {
-    batches_.emplace(batch.numbers.first, batch);
+    auto [known, added] = batches_.emplace(batch.numbers.first, batch);
+    const bool overlaps =
+        (known != batches_.begin() && std::prev(known)->second.numbers.last >= known->first) ||
+        (std::next(known) != batches_.end() && std::next(known)->first <= batch.numbers.last);
+    if (known->second != batch || overlaps) two_histories_ = true;
 }
 
 const Batch* Central::batch_of(Number n) const {

@@ -23,32 +23,32 @@ bool is_part(const Spool& taken) {
 }
 }  // namespace
 
-Offer Central::offer(const ObjectTransfer& transfer) {
+Offer Central::offer(const ObjectTransfer& transfer, Number count) {
     processed_ = true;
     ++offered_;
-    const bool sound = transfer.parts != 0 && transfer.part < transfer.parts && header_ &&
-                       transfer.n <= header_->last && batch_of(transfer.n) != nullptr;
+    const Number n = transfer.n;
+    const bool sound = transfer.parts != 0 && transfer.part < transfer.parts && count != 0 && header_ &&
+                       n <= header_->last && count - 1 <= header_->last - n && batch_of(n) != nullptr;
     if (!sound) {
-        journal_.write({Level::warning,
-                        "P14",
-                        "a transfer does not fit the body that carries it",
-                        "",
-                        {transfer.n, transfer.n}});
+        journal_.write(
+            {Level::warning, "P14", "a transfer does not fit the body that carries it", "", {n, n}});
         return Offer::drop;
     }
-    if (transfer.n <= state_.written || whole_.contains(transfer.n)) {
+    const Range numbers{n, n + count - 1};
+    if (numbers.last <= state_.written ||
+        whole_.contiguous_to(std::max(n, state_.written + 1)) >= numbers.last) {
         fired(Rule::C2b);
         ++dropped_;
         return Offer::drop;
     }
-    return transfer.parts == 1 ? offer_whole(transfer) : offer_part(transfer);
+    return transfer.parts == 1 ? offer_whole(transfer, numbers) : offer_part(transfer);
 }
 
-Offer Central::offer_whole(const ObjectTransfer& transfer) {
+Offer Central::offer_whole(const ObjectTransfer& transfer, Range numbers) {
     if (!make_room(transfer)) return Offer::refuse;
     const bool other_cut = partial_of(transfer.n) != nullptr;
     if (other_cut) forget_parts(transfer.n);
-    keep(transfer);
+    keep_whole(transfer, numbers);
     return other_cut ? Offer::replace : Offer::take;
 }
 
@@ -64,7 +64,7 @@ Offer Central::offer_part(const ObjectTransfer& transfer) {
     }
     if (!make_room(transfer)) return Offer::refuse;
     if (other_cut) forget_parts(transfer.n);
-    keep(transfer);
+    keep_part(transfer);
     return other_cut ? Offer::replace : Offer::take;
 }
 
@@ -127,23 +127,24 @@ void Central::forget_parts(Number n) {
     std::erase_if(state_.partial, [n](const HeldParts& record) { return record.n == n; });
 }
 
-void Central::keep(const ObjectTransfer& transfer) {
+void Central::keep_whole(const ObjectTransfer& transfer, Range numbers) {
+    const std::uint64_t size = transfer.record.size();
+    used_ += size;
+    whole_.add({std::max(numbers.first, state_.written + 1), numbers.last});
+    const bool follows =
+        !taken_.empty() && taken_.back().parts == 1 && taken_.back().numbers.last + 1 == numbers.first;
+    if (!follows) taken_.push_back({numbers, 0, 0, 1, 0, {}});
+    Spool& run = taken_.back();
+    run.numbers.last = numbers.last;
+    if (transfer.last_of_transaction) run.last_end = numbers.last;
+    run.size += size;
+}
+
+void Central::keep_part(const ObjectTransfer& transfer) {
     const Number n = transfer.n;
     const std::uint64_t size = transfer.record.size();
-    const Number end = transfer.last_of_transaction ? n : 0;
     used_ += size;
-    if (transfer.parts == 1) {
-        whole_.add({n, n});
-        const bool follows =
-            !taken_.empty() && taken_.back().parts == 1 && taken_.back().numbers.last + 1 == n;
-        if (!follows) taken_.push_back({{n, n}, 0, 0, 1, 0, {}});
-        Spool& run = taken_.back();
-        run.numbers.last = n;
-        run.last_end = std::max(run.last_end, end);
-        run.size += size;
-        return;
-    }
-    taken_.push_back({{n, n}, end, transfer.part, transfer.parts, size, {}});
+    taken_.push_back({{n, n}, transfer.last_of_transaction ? n : 0, transfer.part, transfer.parts, size, {}});
     HeldParts* record = partial_of(n);
     if (record == nullptr) {
         state_.partial.push_back(
@@ -184,6 +185,10 @@ Ready Central::ready() {
 /// P9: the identity before S_b + 1 is B's own, and each batch up to `end` follows from the one before it.
 /// Stops if not.
 bool Central::one_history(Number end) {
+    if (two_histories_) {
+        stop(Stop::other_history);
+        return false;
+    }
     Number n = state_.written;
     Identity identity = state_.identity;
     while (n < end) {
