@@ -24,14 +24,25 @@ constexpr Setting settings_of_apply[] = {
     {"bytea_output", "hex"},       {"xmloption", "content"},
 };
 
+// The worker serves other links too: it does not wait for a lock for ever. 55P03 is transient, so apply comes
+// back.
+constexpr const char* lock_timeout = "5000";  // ms
+
+void set_locally(const char* name, const char* value) {
+    set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
 }  // namespace
 
 void prepare_session() {
     pg::call([] {
+        // An administrator may keep users from writing by default_transaction_read_only.
+        XactReadOnly = false;
+        if (strcmp(GetConfigOption("lock_timeout", false, false), "0") == 0)
+            set_locally("lock_timeout", lock_timeout);
         for (const Setting& setting : settings_of_apply) {
             if (strcmp(GetConfigOption(setting.name, false, false), setting.value) == 0) continue;
-            set_config_option(setting.name, setting.value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true,
-                              0, false);
+            set_locally(setting.name, setting.value);
         }
     });
 }

@@ -13,6 +13,9 @@ namespace onerepl::apply {
 
 namespace {
 
+// Fires after each row, for a chain of centrals. It looks at nothing but its row.
+constexpr const char* capture_trigger = "!onerepl_capture";
+
 struct Entry {
     Oid oid;
     Table* table;
@@ -31,13 +34,15 @@ bool fires_on_replica(const Trigger& trigger) {
     return trigger.tgenabled == TRIGGER_FIRES_ALWAYS || trigger.tgenabled == TRIGGER_FIRES_ON_REPLICA;
 }
 
-bool has_firing_row_triggers(Relation relation) {
-    if (relation->trigdesc == nullptr) return false;
-    for (int i = 0; i < relation->trigdesc->numtriggers; i++) {
+/// How many row triggers fire, but for one by this name (null: for none).
+int count_row_triggers(Relation relation, const char* except) {
+    int count = 0;
+    for (int i = 0; relation->trigdesc != nullptr && i < relation->trigdesc->numtriggers; i++) {
         const Trigger& trigger = relation->trigdesc->triggers[i];
-        if (TRIGGER_FOR_ROW(trigger.tgtype) && fires_on_replica(trigger)) return true;
+        if (!TRIGGER_FOR_ROW(trigger.tgtype) || !fires_on_replica(trigger)) continue;
+        if (except == nullptr || strcmp(trigger.tgname, except) != 0) count++;
     }
-    return false;
+    return count;
 }
 
 bool indexes_run_user_code(const ResultRelInfo* result) {
@@ -106,7 +111,8 @@ Table* make_table(Batch& batch, Oid oid) {
     table->restriction = superuser_arg(table->owner) ? 0 : SECURITY_RESTRICTED_OPERATION;
     table->memory = memory;
     table->is_partitioned = relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
-    table->has_triggers = has_firing_row_triggers(relation);
+    table->has_triggers = count_row_triggers(relation, nullptr) > 0;
+    table->buffers_inserts = count_row_triggers(relation, capture_trigger) == 0;
     InitDirtySnapshot(table->dirty);
     open_result(table);
     table->has_deferrable = has_deferrable_index(table->result);

@@ -76,6 +76,9 @@ struct Table {
     EPQState recheck;                 // for triggers
     /// It has row triggers that fire under session_replication_role = replica.
     bool has_triggers = false;
+    /// Inserts are collected: there are no such triggers, or just our own that captures changes for a further
+    /// central.
+    bool buffers_inserts = false;
     /// Its expressions, constraints, types or triggers may run code of its owner.
     bool runs_user_code = false;
     bool is_partitioned = false;

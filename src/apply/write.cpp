@@ -31,6 +31,25 @@ void complete_row(Table* table) {
         ExecPartitionCheck(table->result, table->fresh, table->estate, true);
 }
 
+// ---------------------------------------------------------------- triggers
+
+/// Surrounds one row's work as a query of its own, so that its triggers fire at once and see what was written
+/// before.
+void begin_query(Batch& batch, Table* table) {
+    count_command(batch);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    table->estate->es_output_cid = GetCurrentCommandId(true);
+    table->estate->es_snapshot = GetActiveSnapshot();
+    AfterTriggerBeginQuery();
+}
+
+void end_query(Batch& batch, Table* table) {
+    AfterTriggerEndQuery(table->estate);
+    PopActiveSnapshot();
+    batch.uncounted = true;
+    ResetPerTupleExprContext(table->estate);
+}
+
 void add_index_entries(Batch& batch, Table* table, TupleTableSlot* slot, const compat::IndexUpdate* update,
                        Number n) {
     if (table->result->ri_NumIndices == 0) return;
@@ -70,16 +89,20 @@ void buffer_row(Batch& batch, Table* table) {
 }
 
 void write_buffered(Batch& batch, Table* table) {
+    if (table->has_triggers) begin_query(batch, table);
     table_multi_insert(table->relation, table->buffered, table->buffered_count, GetCurrentCommandId(true), 0,
                        nullptr);
     batch.uncounted = true;
     for (int i = 0; i < table->buffered_count; i++) {
         add_index_entries(batch, table, table->buffered[i], nullptr, table->buffered_numbers[i]);
+        if (table->has_triggers)
+            ExecARInsertTriggers(table->estate, table->result, table->buffered[i], NIL, nullptr);
         ExecClearTuple(table->buffered[i]);
     }
     batch.buffered_bytes -= table->buffered_bytes;
     table->buffered_bytes = 0;
     table->buffered_count = 0;
+    if (table->has_triggers) end_query(batch, table);
     ResetPerTupleExprContext(table->estate);
 }
 
@@ -92,23 +115,6 @@ void check_identity(Table* table) {
 }
 
 // ---------------------------------------------------------------- rows with triggers
-
-/// Surrounds one row's work as a query of its own, so that its triggers fire at once and see what was written
-/// before.
-void begin_query(Batch& batch, Table* table) {
-    count_command(batch);
-    PushActiveSnapshot(GetTransactionSnapshot());
-    table->estate->es_output_cid = GetCurrentCommandId(true);
-    table->estate->es_snapshot = GetActiveSnapshot();
-    AfterTriggerBeginQuery();
-}
-
-void end_query(Batch& batch, Table* table) {
-    AfterTriggerEndQuery(table->estate);
-    PopActiveSnapshot();
-    batch.uncounted = true;
-    ResetPerTupleExprContext(table->estate);
-}
 
 void insert_with_triggers(Batch& batch, Table* table) {
     table->fresh->tts_tableOid = table->oid;
@@ -171,9 +177,9 @@ bool judge(TM_Result result) {
 void insert_row(Batch& batch, Table* table) {
     if (table->runs_user_code) flush_all(batch);  // its code may look at other tables
     if (batch.overwrite) flush(batch, table);
-    if (batch.overwrite || !table->has_triggers) complete_row(table);
+    if (batch.overwrite || table->buffers_inserts) complete_row(table);
     if (batch.overwrite) remove_conflicts(batch, table, table->fresh, nullptr, InvalidOid);
-    if (table->has_triggers) return insert_with_triggers(batch, table);
+    if (!table->buffers_inserts) return insert_with_triggers(batch, table);
     buffer_row(batch, table);
     if (batch.overwrite || table->buffered_count == buffered_rows ||
         table->buffered_bytes >= buffered_bytes_of_table)
