@@ -156,9 +156,10 @@ BEGIN
     IF (SELECT s.capture_stopped FROM onerepl.log_state AS s) THEN
         UPDATE onerepl.log_state AS s SET capture_stopped = false;
         PERFORM onerepl.set_capture_stopped(false);
-        -- What was not captured is missing for every link. Their centrals find the new start at the first exchange, and stop (P9).
+        -- What was not captured is missing for every link: the others stop until they are started anew, too.
         FOR other IN SELECT * FROM onerepl.link AS l WHERE l.role = 'remote' AND l.id <> restart_as_remote.link LOOP
             PERFORM onerepl.start_behind_last(other.id);
+            UPDATE onerepl.link AS l SET stop = 3 WHERE l.id = other.id;
             PERFORM onerepl.write_journal(2, other.id, 'P7',
                 format('link "%s" lacks what was changed while capture was stopped', other.name),
                 'Make the tables equal, then call onerepl_restart_link at the central, then here.');

@@ -41,6 +41,14 @@ SELECT results_eq($$SELECT onerepl.record_state(l.id, n, onerepl.confirmed_to(l.
 SELECT throws_ok($$SELECT onerepl_block('east', 3)$$, '55000', 'record 3 was already sent on link "east"');
 SELECT results_eq($$SELECT s, m, lag_records FROM onerepl_status() WHERE link = 'east'$$, $$VALUES (2::bigint, 5::bigint, 3::bigint)$$);
 
+-- capture that was stopped goes on with a link's new start; what was not captured is missing for the others, too
+UPDATE onerepl.log_state SET capture_stopped = true;
+SELECT is(state, 'capture stopped: the log reached onerepl.log_critical_size') FROM onerepl_status() WHERE link = 'late';
+SELECT onerepl_restart_link('late');
+SELECT is(capture_stopped, false, 'capture goes on') FROM onerepl.log_state;
+SELECT results_eq($$SELECT name, stop::int FROM onerepl.link WHERE role = 'remote' ORDER BY name$$, $$VALUES ('east', 3), ('late', 0)$$);
+SELECT is(state, 'stopped: the two histories differ') FROM onerepl_status() WHERE link = 'east';
+
 -- the journal keeps what its level says
 SET LOCAL onerepl.journal_level = 'warning';
 SELECT onerepl.write_journal(0, NULL, 'P1', 'a test of information');
