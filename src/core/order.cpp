@@ -192,16 +192,35 @@ struct RowPlace {
     Index depth = 0;
 };
 
-/// Follows row versions back to the row's first record here. `makers[i]`: who made what i consumed.
-RowPlace row_place(Index i, const std::vector<Index>& makers) {
-    RowPlace place{i, 0};
-    // A circle can only come from a damaged log; it ends the walk.
-    while (makers[place.row] != none && place.depth < makers.size()) {
-        place.row = makers[place.row];
-        ++place.depth;
+/// Follows row versions back to the row's first record here. Each record is walked over once.
+class RowPlaces {
+  public:
+    /// `makers[i]`: who made what i consumed. `wanted` false: nobody is going to ask.
+    RowPlaces(const std::vector<Index>& makers, bool wanted)
+        : makers_(makers), places_(wanted ? makers.size() : 0) {}
+
+    RowPlace of(Index i) {
+        std::vector<Index>& path = path_;
+        path.clear();
+        // A circle can only come from a damaged log; it ends the walk.
+        while (places_[i].row == none && makers_[i] != none && path.size() < places_.size()) {
+            path.push_back(i);
+            i = makers_[i];
+        }
+        if (places_[i].row == none) places_[i] = {i, 0};
+        RowPlace place = places_[i];
+        for (; !path.empty(); path.pop_back()) {
+            ++place.depth;
+            places_[path.back()] = place;
+        }
+        return place;
     }
-    return place;
-}
+
+  private:
+    const std::vector<Index>& makers_;
+    std::vector<RowPlace> places_;
+    std::vector<Index> path_;
+};
 
 /// One time that a row holds a value: from the record that took it to the one that gave it up.
 struct Holding {
@@ -212,12 +231,20 @@ struct Holding {
 /// Edges between the holdings of each unique value.
 class UniqueEdges {
   public:
-    UniqueEdges(std::vector<UniqueValue> values, const std::vector<Index>& makers) : makers_(makers) {
-        std::ranges::sort(values, {}, &UniqueValue::hash);
+    UniqueEdges(std::vector<UniqueValue> values, const std::vector<Index>& makers,
+                const std::vector<Index>& stretch)
+        : size_(makers.size()) {
+        RowPlaces rows(makers, !values.empty());
+        // What a row held when its table was truncated is given up without a record, so each stretch is for
+        // itself.
+        const auto key = [&](const UniqueValue& value) {
+            return std::pair(value.hash, stretch.empty() ? 0 : stretch[value.record]);
+        };
+        std::ranges::sort(values, {}, key);
         for (std::size_t first = 0; first < values.size();) {
             std::size_t end = first;
-            while (end < values.size() && values[end].hash == values[first].hash) ++end;
-            if (end - first > 1) add_group(std::span(values).subspan(first, end - first));
+            while (end < values.size() && key(values[end]) == key(values[first])) ++end;
+            if (end - first > 1) add_group(std::span(values).subspan(first, end - first), rows);
             first = end;
         }
     }
@@ -238,7 +265,7 @@ class UniqueEdges {
     }
     /// Those in between one after the other, as `order` has them.
     void sort(const std::vector<Index>& order) {
-        std::vector<Index> rank(makers_.size());
+        std::vector<Index> rank(size_);
         for (Index i = 0; i < order.size(); ++i) rank[order[i]] = i;
         for (Group& group : groups_)
             std::ranges::sort(group, {}, [&](const Holding& holding) { return key(holding, rank); });
@@ -271,10 +298,10 @@ class UniqueEdges {
         bool taken;
     };
 
-    Group holdings(std::span<const UniqueValue> values) const {
+    static Group holdings(std::span<const UniqueValue> values, RowPlaces& rows) {
         std::vector<Event> events;
         for (const UniqueValue& value : values) {
-            const RowPlace place = row_place(value.record, makers_);
+            const RowPlace place = rows.of(value.record);
             events.push_back({place.row, place.depth, value.record, value.taken});
         }
         std::ranges::sort(events, [](const Event& a, const Event& b) {
@@ -290,8 +317,8 @@ class UniqueEdges {
         }
         return found;
     }
-    void add_group(std::span<const UniqueValue> values) {
-        Group group = holdings(values);
+    void add_group(std::span<const UniqueValue> values, RowPlaces& rows) {
+        Group group = holdings(values, rows);
         const auto before = std::ranges::count(group, none, &Holding::taken);
         const auto after = std::ranges::count(group, none, &Holding::given_up);
         // Two at once: not a value that is unique at all times, so it says nothing about order.
@@ -315,7 +342,7 @@ class UniqueEdges {
         return edges;
     }
 
-    const std::vector<Index>& makers_;
+    std::size_t size_;
     std::vector<Group> groups_;
 };
 
@@ -513,7 +540,11 @@ class Emitter {
     bool tolerant_ = false;
 };
 
-constexpr int most_attempts = 50;
+/// Each attempt looks at all records.
+int most_attempts(std::size_t records) {
+    constexpr std::size_t looks = 20'000'000;
+    return static_cast<int>(std::clamp<std::size_t>(looks / (records + 1), 5, 200));
+}
 
 /// An order that keeps all edges. Where unique values' edges run in a circle, `mend` is to change them, and
 /// gets how often it was asked and the edge.
@@ -532,19 +563,20 @@ std::vector<Index> emit(const Constraints& constraints, const PreferredOrder& pr
 RecordOrder order_records(std::span<const OrderRecord> records, std::vector<UniqueValue> values) {
     const PreferredOrder preferred(records);
     const Barriers barriers(records);
-    const std::vector<Index> makers =
-        barriers.barrier.empty() ? makers_of(records, {}) : makers_of(records, barriers.stretches(records));
+    const std::vector<Index> stretch = barriers.stretches(records);
+    const std::vector<Index> makers = makers_of(records, stretch);
     const CommandEdges commands(records);
-    UniqueEdges values_held(std::move(values), makers);
+    UniqueEdges values_held(std::move(values), makers, stretch);
 
     std::vector<Edge> unique = values_held.certain();
     const Constraints constraints{records, makers, commands, barriers, unique};
     RecordOrder result;
     // A value that is handed round in a circle is checked late on A, and so it is on B: its edges mean
     // nothing.
+    const int attempts = most_attempts(records.size());
     const auto drop = [&](int attempt, const std::vector<Edge>& circle) {
         result.clash = true;
-        if (attempt < most_attempts)
+        if (attempt < attempts)
             std::erase(unique, circle.front());
         else
             unique.clear();
@@ -555,11 +587,11 @@ RecordOrder order_records(std::span<const OrderRecord> records, std::vector<Uniq
     values_held.sort(result.order);
     unique = values_held.all();
     result.order = emit(constraints, preferred, [&](int attempt, std::vector<Edge> circle) {
-        // Not always the same of two, or they would be swapped to and fro.
-        std::ranges::rotate(circle,
-                            circle.begin() + attempt / 2 % static_cast<std::ptrdiff_t>(circle.size()));
+        // Any of them may be the wrong one; a fixed choice could swap the same ones to and fro.
+        const std::uint32_t scrambled = (static_cast<std::uint32_t>(attempt) * 2654435761u) >> 16;
+        std::ranges::rotate(circle, circle.begin() + scrambled % static_cast<std::ptrdiff_t>(circle.size()));
         const auto swapped = [&](const Edge& edge) { return values_held.swap(edge); };
-        if (attempt >= most_attempts || std::ranges::none_of(circle, swapped)) return drop(attempt, circle);
+        if (attempt >= attempts || std::ranges::none_of(circle, swapped)) return drop(attempt, circle);
         unique = values_held.all();
     });
     return result;
