@@ -78,6 +78,14 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.remove_link(text, text) IS 'What onerepl_remove_central and onerepl_remove_remote share.';
 
+CREATE FUNCTION onerepl.lock_central(link int) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_advisory_xact_lock(x'6f6e6572'::int, lock_central.link)
+$$;
+COMMENT ON FUNCTION onerepl.lock_central(int) IS
+'Waits until no receiver works for the link, and keeps them off until the end of the transaction (src/receiver/link_lock.h).';
+
 CREATE FUNCTION onerepl_remove_central(name text) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.remove_link(name, 'remote') $$;
@@ -91,7 +99,7 @@ CREATE FUNCTION onerepl_remove_remote(name text) RETURNS void
 DECLARE
     freed regclass;
 BEGIN
-    PERFORM onerepl.get_link(name, 'central');
+    PERFORM onerepl.lock_central((onerepl.get_link(name, 'central')).id);
     -- Tables that no other remote writes become writable for everybody again (P8).
     FOR freed IN
         SELECT g.relation FROM onerepl.guarded AS g JOIN onerepl.link AS l ON l.id = g.link
@@ -172,8 +180,7 @@ COMMENT ON FUNCTION onerepl.restart_as_remote(int) IS 'A''s part of onerepl_rest
 CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
-    -- The lock of the receiver that works for the link (src/receiver/link_lock.h): not amid its writing.
-    SELECT pg_advisory_xact_lock(x'6f6e6572'::int, restart_as_central.link);
+    SELECT onerepl.lock_central(restart_as_central.link);
     DELETE FROM onerepl.applied AS a WHERE a.link = restart_as_central.link;
     DELETE FROM onerepl.waiting AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
