@@ -66,6 +66,12 @@ bool agree(const Outcome& one, const Outcome& other) {
 
 }  // namespace
 
+/// Freed memory is kept for less long than by default, to stay within the limit that the fuzzers are run
+/// with.
+extern "C" const char* __asan_default_options() {
+    return "quarantine_size_mb=32";
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const ByteView bytes(data, size);
     const Outcome whole = parse(bytes, [](std::size_t) { return std::size_t{1} << 20; });
