@@ -48,9 +48,8 @@ void finish_failures(int link, Number written) {
 std::string describe(const apply::Outcome& outcome) {
     if (outcome.failures.empty()) return "its transaction can not be committed";
     const apply::Failure& first = outcome.failures.front();
-    std::string text = first.operation + " in " + first.relation;
-    if (!first.key.empty()) text += " of " + first.key;
-    return text + ": " + first.error.message + " (SQLSTATE " + first.error.sqlstate + ")";
+    return first.operation + " in " + first.relation + ": " + first.error.message + " (SQLSTATE " +
+           first.error.sqlstate + ")";
 }
 
 }  // namespace onerepl::receiver

@@ -22,7 +22,7 @@ void store_failures(int link, const apply::Outcome& outcome);
 /// Everything up to `written` is resolved: written or skipped.
 void finish_failures(int link, Number written);
 
-/// One sentence about the first failure, for the journal.
+/// One sentence about the first failure, for the journal: without values, since monitoring roles read it.
 std::string describe(const apply::Outcome& outcome);
 
 }  // namespace onerepl::receiver

@@ -65,6 +65,10 @@ LinkSender::~LinkSender() {
 
 void LinkSender::update(const Link& link) {
     link_ = link;
+    if (link_.stop != Stop::none && remote_.stopped() == Stop::none) {
+        remote_.stop(link_.stop);
+        stop_stored_ = link_.stop;
+    }
     remote_.configure(config());
     remote_.set_paused(link_.paused);
     apply_blocks();

@@ -1,6 +1,6 @@
-// Our workers are connected to their databases. DROP DATABASE, ALTER DATABASE ... RENAME / SET TABLESPACE and
-// CREATE DATABASE ... TEMPLATE want nobody there: the workers make way. Plain C in here:
-// standard_ProcessUtility may longjmp.
+// Our workers are connected to their databases and use the extension's tables. DROP EXTENSION, DROP DATABASE,
+// ALTER DATABASE ... RENAME / SET TABLESPACE and CREATE DATABASE ... TEMPLATE want nobody there: the workers
+// make way. Plain C in here: standard_ProcessUtility may longjmp.
 #include "worker/hooks.h"
 
 #include "worker/shared.h"
@@ -9,6 +9,7 @@ extern "C" {
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
+#include "nodes/value.h"
 #include "tcop/utility.h"
 }
 
@@ -54,6 +55,26 @@ const char* wanted_alone(const Node* statement) {
     }
 }
 
+/// Dropping the extension locks its tables in an order of its own: with a worker at work that could end in a
+/// deadlock.
+bool drops_extension(const Node* statement) {
+    if (!IsA(statement, DropStmt)) return false;
+    const auto* drop = reinterpret_cast<const DropStmt*>(statement);
+    if (drop->removeType != OBJECT_EXTENSION) return false;
+    ListCell* cell;
+    foreach (cell, drop->objects)
+        if (strcmp(strVal(lfirst(cell)), "onerepl") == 0) return true;
+    return false;
+}
+
+/// The database whose workers have to make way for the statement; InvalidOid: none.
+Oid database_to_clear(const Node* statement) {
+    if (!shared::available()) return InvalidOid;
+    if (drops_extension(statement)) return MyDatabaseId;
+    const char* name = wanted_alone(statement);
+    return name ? get_database_oid(name, true) : InvalidOid;
+}
+
 bool is_commit_prepared(const Node* statement) {
     return IsA(statement, TransactionStmt) &&
            reinterpret_cast<const TransactionStmt*>(statement)->kind == TRANS_STMT_COMMIT_PREPARED;
@@ -71,8 +92,7 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
              QueryCompletion* completion) {
     const Node* statement = planned->utilityStmt;
     const bool prepared = is_commit_prepared(statement);
-    const char* name = shared::available() ? wanted_alone(statement) : nullptr;
-    const Oid database = name ? get_database_oid(name, true) : InvalidOid;
+    const Oid database = database_to_clear(statement);
     if (!OidIsValid(database)) {
         next(planned, query, read_only, context, params, environment, receiver, completion);
         if (prepared) shared::wake_sender();
