@@ -133,6 +133,8 @@ bool Run::overcome(const Problem& problem) {
         outcome_.transient = problem.report;
         return false;
     }
+    // Only one transaction was at work: trying it alone would give the same.
+    if (ends_.empty() || (ends_.size() == 1 && problem.n <= ends_.front())) return fail(problem), false;
     // Everything that ended before the first suspicious record may be committed together.
     Number safe = 0;
     for (const Number end : ends_)
