@@ -13,6 +13,13 @@
 
 namespace onerepl::http {
 
+namespace {
+
+// What a turn may take of the caller's time while bytes flow.
+constexpr Time turn_share = 5 * millisecond;
+
+}  // namespace
+
 class Client::Implementation final : private Watcher {
   public:
     Implementation(Poller& poller, ClientConfig config);
@@ -40,6 +47,7 @@ class Client::Implementation final : private Watcher {
     void* take_easy_handle();
     void release(void* easy, bool added) noexcept;
     void socket_action(int descriptor, int events);
+    void act_on_ready(Time now);
     void collect_finished(std::vector<Completion>& completions, Time now);
     void check_progress(std::vector<Completion>& completions, Time now);
     void complete(std::vector<Completion>& completions, Completion completion);
@@ -107,6 +115,8 @@ void Client::Implementation::post(Post post) {
         throw std::bad_alloc();
     }
     check_alarm_.set_no_later_than(where->second->next_check());
+    // At once: a small body leaves over a kept connection before the caller waits again.
+    socket_action(CURL_SOCKET_TIMEOUT, 0);
 }
 
 void* Client::Implementation::take_easy_handle() {
@@ -166,22 +176,34 @@ void Client::Implementation::socket_action(int descriptor, int events) {
     const SignalBlock block;
     int running = 0;
     curl_multi_socket_action(multi_, descriptor, events, &running);
+    // What has ended is collected in a turn.
+    if (static_cast<std::size_t>(running) < transfers_.size()) curl_alarm_.set_no_later_than(Poller::now());
 }
 
 // ---- posts go on and end ----
 
 std::vector<Completion> Client::Implementation::turn(Time now) {
     std::vector<Completion> completions;
+    const Time end = Poller::now() + turn_share;
+    for (;;) {
+        act_on_ready(now);
+        collect_finished(completions, now);
+        // libcurl writes one buffer at a time: a large body would take many of the caller's turns.
+        poller_.poll();
+        now = Poller::now();
+        if (ready_.empty() || !completions.empty() || now >= end) break;
+    }
+    if (check_alarm_.when() != 0 && check_alarm_.when() <= now) check_progress(completions, now);
+    return completions;
+}
+
+void Client::Implementation::act_on_ready(Time now) {
     for (const ReadySocket& socket : std::exchange(ready_, {}))
         socket_action(socket.descriptor, ((socket.events & readable) != 0 ? CURL_CSELECT_IN : 0) |
                                              ((socket.events & writable) != 0 ? CURL_CSELECT_OUT : 0));
-    if (curl_alarm_.when() != 0 && curl_alarm_.when() <= now) {
-        curl_alarm_.set(0);
-        socket_action(CURL_SOCKET_TIMEOUT, 0);
-    }
-    collect_finished(completions, now);
-    if (check_alarm_.when() != 0 && check_alarm_.when() <= now) check_progress(completions, now);
-    return completions;
+    if (curl_alarm_.when() == 0 || curl_alarm_.when() > now) return;
+    curl_alarm_.set(0);
+    socket_action(CURL_SOCKET_TIMEOUT, 0);
 }
 
 void Client::Implementation::collect_finished(std::vector<Completion>& completions, Time now) {

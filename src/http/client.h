@@ -26,8 +26,10 @@ struct Post {
     Bytes body;
     std::size_t max_answer = 64 * 1024 * 1024;  // a longer answer is a transport error
     Time connect_timeout = 10 * second;         // name resolution included
-    Time stall_timeout = 30 * second;           // without a byte sent, or received once the answer has begun
-    Time answer_timeout = 600 * second;         // from the last byte sent to the first of the answer
+    Time stall_timeout = 120 * second;          // without a byte sent, or received once the answer has begun
+    // From the last byte sent to the first of the answer. A host that has vanished is noticed sooner, by
+    // probes.
+    Time answer_timeout = 600 * second;
 };
 
 /// How a post ended.
@@ -59,7 +61,8 @@ class Client {
     /// Begins to post. Whatever goes wrong is told by a completion, except std::bad_alloc, and
     /// std::invalid_argument for an id that is in flight.
     void post(Post post);
-    /// Does what the last Poller::poll found ready, gives up what has timed out, and returns what has ended.
+    /// Does what is ready (for at most some 5 ms as long as bytes flow and nothing ends), gives up what has
+    /// timed out, and returns what has ended.
     std::vector<Completion> turn(Time now);
     /// Gives up: no completion will come. Unknown ids are ignored.
     void cancel(std::uint64_t id);

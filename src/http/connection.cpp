@@ -267,9 +267,7 @@ void Connection::become_idle(Time now) {
 
 void Connection::peer_closed() {
     if (phase_ == Phase::header) report(0, "connection closed within the header");
-    if (phase_ == Phase::body)
-        report(0,
-               "connection closed within the body, after " + std::to_string(parser_->body_size()) + " bytes");
+    if (phase_ == Phase::body) report(0, "connection closed within the body");
     close();
 }
 

@@ -45,7 +45,7 @@ struct ServerConfig {
 struct Refusal {
     int status = 0;      // that was answered; 0: none could be
     std::string peer;    // "address:port"
-    std::string reason;  // one line, as in the answer
+    std::string reason;  // one line, as in the answer; the same for the same kind of fault
 };
 
 /// Is told what the handler never sees, at the end of a turn: the receiver journals it, rate-limited. May

@@ -5,6 +5,9 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +21,11 @@ namespace {
 constexpr long buffer_size = 256 * 1024;
 // Connections that have been unused for longer are not used again: the server may be about to close them.
 constexpr long longest_rest_of_connection = 50;
+// While an answer is waited for, which may take long, a host that has vanished shows within 35 s: seconds,
+// seconds, probes.
+constexpr long probe_after = 15;
+constexpr long probe_interval = 5;
+constexpr int probe_count = 4;
 // What is kept of an answer that is none of ours, to quote its first line.
 constexpr std::size_t quoted_bytes = 200;
 // Of such an answer no more than this is read.
@@ -78,6 +86,7 @@ curl_off_t count(CURL* easy, CURLINFO which) {
 int on_socket_opened(void*, curl_socket_t socket, curlsocktype) noexcept {
     // A command that the worker starts must not inherit it.
     fcntl(socket, F_SETFD, FD_CLOEXEC);
+    setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &probe_count, sizeof probe_count);
     return CURL_SOCKOPT_OK;
 }
 
@@ -121,6 +130,8 @@ void Transfer::set_general_options(const ClientConfig& config, const HeaderLines
     curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy_, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(easy_, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(easy_, CURLOPT_TCP_KEEPIDLE, probe_after);
+    curl_easy_setopt(easy_, CURLOPT_TCP_KEEPINTVL, probe_interval);
     curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, longest_rest_of_connection);
     curl_easy_setopt(easy_, CURLOPT_USERAGENT, config.user_agent.c_str());
     curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers.list());
