@@ -31,10 +31,12 @@ struct ColumnPlan {
 };
 
 struct Target {
-    TableDescription description;  // names in B's encoding
-    std::vector<std::size_t> key;  // of the description
-    int encoding = -1;             // A's
-    bool converts = false;         // A's encoding is not B's
+    TableDescription description;                  // names in B's encoding
+    std::vector<std::size_t> key;                  // of the description
+    int encoding = -1;                             // A's
+    bool converts = false;                         // A's encoding is not B's
+    TransactionId version = InvalidTransactionId;  // of the row that it was read from
+    std::uint64_t checked_in = 0;                  // the transaction in which that was still so
 
     // Found by match_target; forgotten when the catalog changes.
     bool matched = false;
@@ -87,6 +89,9 @@ class Targets {
     /// Stores the description and forgets what was known under its id. 22P03 if it can not be read.
     TableDescription store(ByteView encoded);
     void forget();
+    /// A transaction begins: another process may have started the link anew, with other descriptions under
+    /// the same ids.
+    void begin_transaction() { transaction_++; }
 
     /// Catalog changes: relation InvalidOid: anything may have changed.
     void invalidate(Oid relation);
@@ -94,7 +99,10 @@ class Targets {
   private:
     int link_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Target>> targets_;
+    /// Reads the description again unless it is the row that is known. False: there is none.
+    bool check(std::unique_ptr<Target>& target, std::uint64_t id);
     Target* last_ = nullptr;
+    std::uint64_t transaction_ = 0;
 };
 
 }  // namespace onerepl::apply

@@ -88,19 +88,30 @@ Targets::~Targets() {
 }
 
 Target* Targets::find(std::uint64_t id) {
-    if (last_ != nullptr && last_->description.id == id) return last_;
-    auto known = targets_.find(id);
-    if (known == targets_.end()) {
-        std::unique_ptr<Target> target;
-        pg::query("SELECT description FROM onerepl.remote_description WHERE link = $1 AND id = $2",
-                  {pg::Param(link_), pg::Param(id)},
-                  [&](const pg::Row& row) { target = make_target(row.bytea(0)); });
-        if (!target) return nullptr;
-        target->description.id = id;
-        known = targets_.emplace(id, std::move(target)).first;
+    if (last_ != nullptr && last_->description.id == id && last_->checked_in == transaction_) return last_;
+    std::unique_ptr<Target>& target = targets_[id];
+    if ((!target || target->checked_in != transaction_) && !check(target, id)) {
+        last_ = nullptr;
+        targets_.erase(id);
+        return nullptr;
     }
-    last_ = known->second.get();
+    last_ = target.get();
     return last_;
+}
+
+bool Targets::check(std::unique_ptr<Target>& target, std::uint64_t id) {
+    bool found = false;
+    pg::query("SELECT xmin, description FROM onerepl.remote_description WHERE link = $1 AND id = $2",
+              {pg::Param(link_), pg::Param(id)}, [&](const pg::Row& row) {
+                  bool is_null;
+                  const TransactionId version = DatumGetTransactionId(row.datum(0, &is_null));
+                  if (!target || target->version != version) target = make_target(row.bytea(1));
+                  target->description.id = id;
+                  target->version = version;
+                  target->checked_in = transaction_;
+                  found = true;
+              });
+    return found;
 }
 
 TableDescription Targets::store(ByteView encoded) {

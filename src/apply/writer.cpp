@@ -21,6 +21,7 @@ constexpr std::size_t most_deferred_checks = 10000;
 
 void Writer::begin() {
     truncates_.clear();
+    targets_.begin_transaction();
     pg::call([&] { begin_batch(batch_); });
 }
 
