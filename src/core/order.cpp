@@ -17,7 +17,6 @@
 #include "core/order.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
@@ -346,68 +345,16 @@ class UniqueEdges {
     std::vector<Group> groups_;
 };
 
-/// What the commands say. For each record:
-struct CommandEdges {
-    std::vector<Index> previous;  // the record of the same command before it
-    std::vector<Index>
-        older;  // the last record of the youngest older command that had begun to be logged; or none
-    std::vector<Index> neighbour;  // the same of the record logged just before, if its command is older
-
-    explicit CommandEdges(std::span<const OrderRecord> records)
-        : previous(records.size(), none), older(records.size(), none), neighbour(records.size(), none) {
-        const Commands commands(records);
-        std::vector<Index> last_of(commands.size(), none);
-        std::vector<Index> command_of(records.size(), none);
-        Begun begun(commands.size());
-        for (Index i = 0; i < records.size(); ++i) {
-            if (records[i].command == no_command) continue;
-            command_of[i] = static_cast<Index>(commands.index(records[i].command));
-            previous[i] = std::exchange(last_of[command_of[i]], i);
-            older[i] = begun.youngest_before(command_of[i]);
-            begun.add(command_of[i]);
-        }
-        for (Index i = 0; i < records.size(); ++i) {
-            if (older[i] != none) older[i] = last_of[older[i]];
-            if (i > 0 && command_of[i] != none && command_of[i - 1] < command_of[i])
-                neighbour[i] = last_of[command_of[i - 1]];
-        }
-    }
-
-  private:
-    /// A set of commands that finds the largest below another one (a tree of bits).
-    class Begun {
-      public:
-        explicit Begun(std::size_t size) {
-            do {
-                size = size / 64 + 1;
-                levels_.emplace_back(size);
-            } while (size > 1);
-        }
-        void add(Index command) {
-            for (std::vector<std::uint64_t>& level : levels_) {
-                level[command / 64] |= std::uint64_t{1} << command % 64;
-                command /= 64;
-            }
-        }
-        Index youngest_before(Index command) const {
-            for (std::size_t level = 0; level < levels_.size(); ++level) {
-                const std::uint64_t below =
-                    levels_[level][command / 64] & ((std::uint64_t{1} << command % 64) - 1);
-                if (below != 0) return descend(command / 64 * 64 + highest(below), level);
-                command /= 64;
-            }
-            return none;
-        }
-
-      private:
-        static Index highest(std::uint64_t bits) { return static_cast<Index>(std::bit_width(bits)) - 1; }
-        Index descend(Index command, std::size_t level) const {
-            while (level-- > 0) command = command * 64 + highest(levels_[level][command]);
-            return command;
-        }
-        std::vector<std::vector<std::uint64_t>> levels_;
-    };
-};
+/// For each record the one of the same command before it.
+std::vector<Index> previous_of_command(std::span<const OrderRecord> records) {
+    const Commands commands(records);
+    std::vector<Index> last_of(commands.size(), none);
+    std::vector<Index> previous(records.size(), none);
+    for (Index i = 0; i < records.size(); ++i)
+        if (records[i].command != no_command)
+            previous[i] = std::exchange(last_of[commands.index(records[i].command)], i);
+    return previous;
+}
 
 std::vector<Index> makers_of(std::span<const OrderRecord> records, std::span<const Index> stretch) {
     const Makers made(records, stretch);
@@ -421,17 +368,15 @@ std::vector<Index> makers_of(std::span<const OrderRecord> records, std::span<con
 struct Constraints {
     std::span<const OrderRecord> records;
     const std::vector<Index>& makers;
-    const CommandEdges& commands;
+    const std::vector<Index>& previous;
     const Barriers& barriers;
     const std::vector<Edge>& unique;  // by `after`
 
     /// The index-th of them; none at the end, `i` itself for a place that is empty.
     Index at(Index i, Index which) const {
         if (which == 0) return makers[i] == none ? i : makers[i];
-        if (which == 1) return commands.previous[i] == none ? i : commands.previous[i];
-        if (which == 2) return commands.older[i] == none ? i : commands.older[i];
-        if (which == 3) return commands.neighbour[i] == none ? i : commands.neighbour[i];
-        which -= 4;
+        if (which == 1) return previous[i] == none ? i : previous[i];
+        which -= 2;
         if (!barriers.previous.empty()) {
             if (which == 0) return for_barrier(i);
             --which;
@@ -518,7 +463,7 @@ class Emitter {
             visit.member = is_barrier ? none : constraints_.barriers.previous[member];
             return member;
         }
-        const Index first_unique = constraints_.barriers.previous.empty() ? 4 : 5;
+        const Index first_unique = constraints_.barriers.previous.empty() ? 2 : 3;
         unique_edge = visit.which >= first_unique;
         return constraints_.at(visit.record, visit.which++);
     }
@@ -565,11 +510,11 @@ RecordOrder order_records(std::span<const OrderRecord> records, std::vector<Uniq
     const Barriers barriers(records);
     const std::vector<Index> stretch = barriers.stretches(records);
     const std::vector<Index> makers = makers_of(records, stretch);
-    const CommandEdges commands(records);
+    const std::vector<Index> previous = previous_of_command(records);
     UniqueEdges values_held(std::move(values), makers, stretch);
 
     std::vector<Edge> unique = values_held.certain();
-    const Constraints constraints{records, makers, commands, barriers, unique};
+    const Constraints constraints{records, makers, previous, barriers, unique};
     RecordOrder result;
     // A value that is handed round in a circle is checked late on A, and so it is on B: its edges mean
     // nothing.

@@ -45,7 +45,7 @@ struct RecordOrder {
     bool clash = false;
 };
 
-/// The order of `records` (fewer than 2^32 - 1). Needs about 20 bytes a record more, and 30 a unique value.
+/// The order of `records` (fewer than 2^32 - 1). Needs about 20 bytes a record more, and 50 a unique value.
 RecordOrder order_records(std::span<const OrderRecord> records, std::vector<UniqueValue> values);
 
 }  // namespace onerepl
