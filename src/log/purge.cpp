@@ -86,6 +86,9 @@ void rotate(Situation& situation) {
 bool with_lock(std::uint32_t table, const char* mode, const std::function<void()>& work) {
     try {
         pg::in_transaction([&] {
+            // What is checked under the lock needs a snapshot that is younger than the lock, whatever
+            // default_transaction_isolation says.
+            XactIsoLevel = XACT_READ_COMMITTED;
             pg::execute(("LOCK TABLE " + table_name(table) + " IN " + mode + " MODE NOWAIT").c_str());
             work();
         });
