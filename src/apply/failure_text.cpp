@@ -116,6 +116,7 @@ std::vector<std::size_t> all_columns(const TableDescription& description) {
 
 std::vector<const Value*> pointers(const std::vector<Value>& values) {
     std::vector<const Value*> all;
+    all.reserve(values.size());
     for (const Value& value : values) all.push_back(&value);
     return all;
 }
@@ -133,6 +134,7 @@ std::string key_text(const Record& record, const TableDescription& description) 
         return list_of(description, key, pointers(*record.old_key));
     if (record.row.size() != description.columns.size()) return {};
     std::vector<const Value*> values;
+    values.reserve(key.size());
     for (const std::size_t column : key) values.push_back(&record.row[column]);
     return list_of(description, key, values);
 }
