@@ -2,6 +2,12 @@
 // descriptions.
 #include "pg/pg.h"
 
+extern "C" {
+#include "access/transam.h"
+#include "catalog/pg_type.h"
+#include "utils/xid8.h"
+}
+
 #include "log/batch.h"
 #include "log/layout.h"
 #include "log/numbering.h"
@@ -19,6 +25,27 @@ Identity identity_from(const Bytes& bytes) {
     if (bytes.size() != identity.size()) throw pg::Error("XX001", "identity of a batch has a wrong length");
     std::ranges::copy(bytes, identity.begin());
     return identity;
+}
+
+bool is_there(const NumberedTransaction& transaction) {
+    const std::string sql =
+        "SELECT 1::int8 FROM onerepl.change_" + std::to_string(transaction.table) + " WHERE xid = $1 LIMIT 1";
+    const pg::Param xid =
+        pg::Param::datum(XID8OID, FullTransactionIdGetDatum(FullTransactionIdFromU64(transaction.xid)));
+    return pg::query_int8(sql.c_str(), {xid}).has_value();
+}
+
+/// The number from which on all records of a batch can be read; the one behind its last if none can.
+Number first_readable(const std::vector<NumberedTransaction>& transactions) {
+    std::uint32_t known = 0;  // bit masks of log tables
+    std::uint32_t purged = 0;
+    for (auto at = transactions.rbegin(); at != transactions.rend(); ++at) {
+        const std::uint32_t table = 1u << at->table;
+        if (!(known & table) && !is_there(*at)) purged |= table;
+        known |= table;
+        if (purged & table) return at->last() + 1;
+    }
+    return transactions.front().first;
 }
 
 /// Of a row (first, last, identity_before, random, ...).
@@ -79,8 +106,25 @@ std::optional<Identity> identity_at(Number n) {
 }
 
 Number first_number() {
-    return static_cast<Number>(pg::query_int8("SELECT first FROM onerepl.batch ORDER BY first LIMIT 1")
-                                   .value_or(static_cast<std::int64_t>(last_number() + 1)));
+    // Few batches outlive their records, and one table of them is there as a whole or not at all.
+    Number candidate = 1;
+    for (;;) {
+        std::optional<Number> first, last;
+        std::optional<std::vector<NumberedTransaction>> transactions;
+        pg::query(
+            "SELECT first, last, transactions FROM onerepl.batch WHERE first >= $1 ORDER BY first LIMIT 1",
+            {candidate}, [&](const pg::Row& row) {
+                first = row.number(0);
+                last = row.number(1);
+                transactions = decode_transactions(row.bytea(2), *first);
+            });
+        if (!first) return last_number() + 1;
+        if (!transactions)
+            throw pg::Error("XX001", "onerepl.batch of number " + std::to_string(*first) + " is damaged");
+        const Number readable = first_readable(*transactions);
+        if (readable <= *last) return readable;
+        candidate = *last + 1;
+    }
 }
 
 std::optional<Bytes> description(std::uint64_t id) {

@@ -38,7 +38,8 @@ const std::vector<PackedRecord>& PackCache::records(LogTables& tables, const Num
     return entries_.front().records;
 }
 
-void PackCache::clear() {
+void PackCache::trim() {
+    if (size_ <= cache_limit) return;
     entries_.clear();
     size_ = 0;
 }

@@ -14,7 +14,8 @@ class PackCache {
     /// there.
     const std::vector<PackedRecord>& records(LogTables& tables, const NumberedTransaction& transaction,
                                              std::int32_t seq);
-    void clear();
+    /// Gives back what is over the limit: a pack with a huge row.
+    void trim();
 
   private:
     struct Entry {

@@ -125,6 +125,7 @@ class Reading {
         tables_.close();
         scratch_.remove();
         state_.layouts.trim();
+        state_.packs.trim();
         return end;
     }
 

@@ -66,7 +66,7 @@ std::vector<Batch> batches(Range numbers);
 /// The history's identity at `n` (0: the database's identifier). nullopt: beyond M, or purged.
 std::optional<Identity> identity_at(Number n);
 
-/// The smallest number whose batch is still there; M + 1 if there is none.
+/// The number from which on all records up to M can be read; M + 1 if none can.
 Number first_number();
 
 /// The encoded TableDescription (core/record.h) of A's description `id`; nullopt if there is none.
