@@ -36,7 +36,7 @@ class Receiver : public http::Handler {
         for (;;) {
             const Time now = worker::now();
             Time wait = longest_wait;
-            worker::attempt([&] { listen(); });
+            if (now >= listen_at_) open_port();
             if (server_) worker::attempt([&] { server_->turn(now); });
             if (now >= look_at_) worker::attempt([&] { wait = look(); });
             worker::attempt([&] { refusals_.flush(now); });
@@ -48,6 +48,25 @@ class Receiver : public http::Handler {
     }
 
   private:
+    /// A port that is taken is tried again by and by, and told once.
+    void open_port() {
+        try {
+            listen();
+            told_.clear();
+        } catch (const std::exception& error) {
+            listen_at_ = worker::now() + 5 * second;
+            if (told_ == error.what()) return;
+            told_ = error.what();
+            pg::JournalBuffer journal;
+            journal.write({Level::critical,
+                           "P12",
+                           "can not listen at " + listening_ + ": " + told_,
+                           "Check onerepl.listen, and which program uses the port.",
+                           {}});
+            worker::attempt([&] { pg::in_transaction([&] { journal.flush(); }); });
+        }
+    }
+
     /// Opens the port, and again when the setting has changed.
     void listen() {
         http::ServerConfig config;
@@ -102,6 +121,8 @@ class Receiver : public http::Handler {
     Refusals refusals_;
     Links links_;
     std::string listening_;
+    Time listen_at_ = 0;
+    std::string told_;
     std::unique_ptr<http::Server> server_;
     worker::CentralHousekeeping housekeeping_;
     Time look_at_ = 0;

@@ -8,12 +8,14 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "sender/demand.h"
 #include "sender/link_sender.h"
 #include "worker/housekeeping.h"
 #include "worker/shared.h"
 #include "worker/worker.h"
 
 #include <algorithm>
+#include <utility>
 
 extern "C" PGDLLEXPORT void onerepl_sender_main(Datum);
 
@@ -32,17 +34,28 @@ class Sender {
         for (;;) {
             const bool fine = worker::attempt([this] { turn(); });
             housekeeping_.turn(worker::now());
-            waiter_.wait(fine ? time_to_wait() : after_error);
-            poller_.poll();
+            wait_for_work(fine ? time_to_wait() : after_error);
         }
     }
 
   private:
     using Links = std::map<int, std::unique_ptr<LinkSender>>;
 
+    /// Until a post has ended, somebody has committed, or the time is up. Bytes that come and go on sockets
+    /// meanwhile are no reason to look into the database.
+    void wait_for_work(Time timeout) {
+        const Time until = worker::now() + timeout;
+        do {
+            waiter_.wait(std::max<Time>(until - worker::now(), 0));
+            poller_.poll();
+            completions_ = client_.turn(worker::now());
+        } while (completions_.empty() && !waiter_.woken() && worker::now() < until);
+    }
+
     void turn() {
-        const std::vector<http::Completion> completions = client_.turn(worker::now());
+        const std::vector<http::Completion> completions = std::exchange(completions_, {});
         if (!completions.empty()) each_link([&](LinkSender& link) { take(link, completions); });
+        if (demand_.due(worker::now()) && !find_demand()) worker::finish();
         const Number last = log::number_changes();
         load(last);
         each_link([&](LinkSender& link) {
@@ -121,29 +134,11 @@ class Sender {
     http::Client client_;
     worker::Waiter waiter_;
     worker::RemoteHousekeeping housekeeping_;
+    worker::Periodic demand_{1 * second};
+    std::vector<http::Completion> completions_;
     Links links_;
     Uuid own_id_{};
 };
-
-/// True if this database is a remote. Tells the launcher what this database needs.
-bool find_demand() {
-    bool sender = false;
-    int receivers = 0;
-    pg::in_transaction([&] {
-        if (!worker::extension_exists()) return;
-        sender = pg::query_int8(
-                     "SELECT 1 WHERE EXISTS (SELECT FROM onerepl.link WHERE role = 'remote')"
-                     " OR EXISTS (SELECT FROM onerepl.tracked)")
-                     .has_value();
-        if (settings::listen && *settings::listen) receivers = settings::receivers;
-        pg::query("SELECT active, capture_stopped FROM onerepl.log_state", {}, [](const pg::Row& row) {
-            shared::set_active_log_table(row.int4(0));
-            shared::set_capture_stopped(row.boolean(1));
-        });
-    });
-    shared::set_demand(sender, receivers);
-    return sender;
-}
 
 void run(Oid database) {
     worker::start(database);

@@ -29,6 +29,7 @@ struct Database {
     Worker receivers[max_receivers];
     bool sender_not_needed;
     int receivers_wanted;
+    char address[128];     // where the receivers listen
     int active_log_table;  // one more than the number, so that zero is "not known"
     bool capture_stopped;
     TimestampTz suspended_until;
@@ -190,12 +191,26 @@ void register_launcher() {
     on_shmem_exit([](int, Datum) { state->launcher = nullptr; }, 0);
 }
 
+bool claim_address(const char* address) {
+    bool free = true;
+    with_own([&](Database& mine) {
+        for (const Database& other : state->databases)
+            if (other.oid != InvalidOid && other.oid != mine.oid && other.receivers_wanted > 0 &&
+                strncmp(other.address, address, sizeof other.address - 1) == 0)
+                free = false;
+        if (free) strlcpy(mine.address, address, sizeof mine.address);
+    });
+    return free;
+}
+
 void set_demand(bool sender, int receivers) {
+    bool changed = false;
     with_own([&](Database& database) {
+        changed = database.sender_not_needed == sender || database.receivers_wanted != receivers;
         database.sender_not_needed = !sender;
         database.receivers_wanted = receivers;
     });
-    wake(state ? state->launcher : nullptr);
+    if (changed) wake(state->launcher);
 }
 
 int active_log_table() {
