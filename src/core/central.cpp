@@ -47,6 +47,9 @@ bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> 
     header_ = header;
     if (state_.stop != Stop::none) return false;
     if (!state_.started) {
+        // Only a link that begins at both ends has a common start. Where A has confirmations already, B has lost them, or was
+        // started anew before A was: A stops when it reads that B has not started.
+        if (header.confirmed != header.start || header.stop != Stop::none) return false;
         state_.started = true;
         state_.start = state_.written = header.start;
         state_.start_identity = state_.identity = header.start_identity;
