@@ -134,5 +134,8 @@ format:
 lint: format-check
 	.ci/tidy "$(PG_CONFIG)" $(JOBS) $(SOURCES)
 
+# onerepl beside other systems: make bench BENCH='-n 5 onerepl builtin slony'
+BENCH ?= -n 1 onerepl builtin
+
 bench: system-install
-	$(SERVERS) bench/run
+	bench/peers $(BENCH)
