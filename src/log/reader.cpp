@@ -1,6 +1,10 @@
 // Reading the log back in the order of its numbers.
 #include "pg/pg.h"
 
+extern "C" {
+#include "mb/pg_wchar.h"
+}
+
 #include "log/batch.h"
 #include "log/encoder.h"
 #include "log/pack_cache.h"
@@ -114,6 +118,14 @@ void Reader::State::release_large(std::size_t size) {
 
 namespace {
 
+/// Send functions convert text to the client's encoding. A worker has no client, but ALTER DATABASE may have
+/// given it a client_encoding; what travels is in A's own. A session's is left alone: who reads there
+/// receives the same way.
+void use_own_encoding() {
+    if (MyBackendType != B_BG_WORKER || pg_get_client_encoding() == GetDatabaseEncoding()) return;
+    pg::call([] { SetClientEncoding(GetDatabaseEncoding()); });
+}
+
 /// One call of Reader::read.
 class Reading {
   public:
@@ -121,6 +133,7 @@ class Reading {
         : state_(state), next_(from), to_(to), each_(each) {}
 
     ReadEnd run() {
+        use_own_encoding();
         const ReadEnd end = batches();
         tables_.close();
         scratch_.remove();
