@@ -109,6 +109,8 @@ sub link
 {
 	my $self = shift;
 	$self->b("SELECT onerepl_add_remote('branch', '$secret')");
+	wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{listen}) }, 20)
+	  or croak 'B does not listen';
 	$self->a(sprintf "SELECT onerepl_add_central('hq', '%s', '%s')", $self->url, $secret);
 	return;
 }

@@ -10,7 +10,7 @@ my $pair = OneReplTest->new(
 	track  => [ 'item', 'kinds', '"Odd name"', 'keyless' ],
 	schema => <<'SQL');
 CREATE TABLE item (id int PRIMARY KEY, name text, price numeric(12,2), at timestamptz DEFAULT now());
-INSERT INTO item SELECT n, 'old ' || n, n FROM generate_series(1, 10) AS n;   -- state I
+INSERT INTO item SELECT n, 'old ' || n, n, '2020-01-01' FROM generate_series(1, 10) AS n;   -- state I
 CREATE TYPE colour AS ENUM ('red', 'green');
 CREATE TYPE pair AS (x int, y text);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);

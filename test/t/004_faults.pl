@@ -40,7 +40,7 @@ sub kill_committing
 	for my $try (1 .. 20)
 	{
 		my ($status, $out) = $pair->node_a->psql('postgres', <<'SQL');
-SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench'
+SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
  ORDER BY (query ~* '^(end|commit)' AND state = 'active') DESC, random() LIMIT 1
 SQL
 		return kill 'KILL', $out if $status == 0 && $out;
