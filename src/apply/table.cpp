@@ -58,8 +58,8 @@ bool indexes_run_user_code(const ResultRelInfo* result) {
 
 bool columns_run_user_code(Relation relation) {
     TupleDesc description = RelationGetDescr(relation);
-    if (description->constr != nullptr &&
-        (description->constr->num_check > 0 || description->constr->num_defval > 0))
+    const TupleConstr* constraints = description->constr;
+    if (constraints != nullptr && (constraints->num_check > 0 || constraints->has_generated_stored))
         return true;
     for (int i = 0; i < description->natts; i++)
         if (TupleDescAttr(description, i)->atttypid >= FirstNormalObjectId) return true;

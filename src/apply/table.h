@@ -79,7 +79,8 @@ struct Table {
     /// Inserts are collected: there are no such triggers, or just our own that captures changes for a further
     /// central.
     bool buffers_inserts = false;
-    /// Its expressions, constraints, types or triggers may run code of its owner.
+    /// Its expressions, constraints, types or triggers may run code of its owner. (Defaults see to it
+    /// themselves.)
     bool runs_user_code = false;
     bool is_partitioned = false;
     bool has_deferrable = false;

@@ -5,6 +5,7 @@
 extern "C" {
 #include "access/heapam.h"
 #include "commands/trigger.h"
+#include "utils/guc.h"
 #include "rewrite/rewriteHandler.h"
 #include "optimizer/optimizer.h"
 }
@@ -164,6 +165,11 @@ bool delete_with_triggers(Batch& batch, Table* table) {
     return locked;
 }
 
+/// Triggers may look at other tables, so what is buffered for these is written first.
+void show_others(Batch& batch, Table* table) {
+    if (!table->buffers_inserts) flush_all(batch);
+}
+
 /// Whether the row was written; false: it has changed since it was found.
 bool judge(TM_Result result) {
     if (result == TM_Ok) return true;
@@ -175,7 +181,7 @@ bool judge(TM_Result result) {
 }  // namespace
 
 void insert_row(Batch& batch, Table* table) {
-    if (table->runs_user_code) flush_all(batch);  // its code may look at other tables
+    show_others(batch, table);
     if (batch.overwrite) flush(batch, table);
     if (batch.overwrite || table->buffers_inserts) complete_row(table);
     if (batch.overwrite) remove_conflicts(batch, table, table->fresh, nullptr, InvalidOid);
@@ -189,6 +195,7 @@ void insert_row(Batch& batch, Table* table) {
 }
 
 bool update_row(Batch& batch, Table* table) {
+    show_others(batch, table);
     count_command(batch);
     check_identity(table);
     if (batch.overwrite || !table->has_triggers) complete_row(table);
@@ -206,6 +213,7 @@ bool update_row(Batch& batch, Table* table) {
 }
 
 bool delete_row(Batch& batch, Table* table) {
+    show_others(batch, table);
     count_command(batch);
     if (table->has_triggers) return delete_with_triggers(batch, table);
     check_identity(table);
@@ -252,7 +260,10 @@ Datum default_of(Table* table, AttrNumber attribute, bool* is_null) {
     *is_null = true;
     ExprState* state = table->defaults[attribute];
     if (state == nullptr) return 0;
-    return ExecEvalExpr(state, GetPerTupleExprContext(table->estate), is_null);
+    const int settings_level = NewGUCNestLevel();
+    const Datum value = ExecEvalExpr(state, GetPerTupleExprContext(table->estate), is_null);
+    AtEOXact_GUC(false, settings_level);
+    return value;
 }
 
 }  // namespace onerepl::apply
