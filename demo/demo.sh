@@ -30,8 +30,8 @@ b() { psql -XqAt -v ON_ERROR_STOP=1 -p "$port_b" "$@"; }
 
 # make_server NAME PORT SETTING...
 make_server() {
-	local data=$folder/$1 port=$2
-	initdb -D "$data" -U postgres -A trust --no-sync --locale=C --encoding=UTF8 >"$folder/$1-initdb.log"
+	local name=$1 data=$folder/$1 port=$2
+	initdb -D "$data" -U postgres -A trust --no-sync --locale=C --encoding=UTF8 >"$folder/$name-initdb.log"
 	cat >>"$data/postgresql.conf" <<CONF
 port = $port
 listen_addresses = ''
@@ -44,7 +44,7 @@ onerepl.state_query_interval = '5s'
 CONF
 	shift 2
 	[ $# = 0 ] || printf '%s\n' "$@" >>"$data/postgresql.conf"
-	pg_ctl -D "$data" -l "$folder/$1.log" -s -w start || { tail -n 30 "$folder/$1.log"; exit 1; }
+	pg_ctl -D "$data" -l "$folder/$name.log" -s -w start || { tail -n 30 "$folder/$name.log"; exit 1; }
 }
 
 # crash NAME: kill -9 of the postmaster, and a new start as soon as what it left behind is gone.
@@ -188,14 +188,14 @@ watcher=
 progress
 echo
 
-end "$proxy"
-proxy=
 echo
 echo '==== A, the remote'
 show "$port_a"
 echo '==== B, the central'
 show "$port_b"
 echo '==== What the proxy did to the requests'
+end "$proxy"
+proxy=
 cat "$folder/proxy.log"
 echo
 echo '==== The tables'
