@@ -3,12 +3,10 @@
 // What is known for certain about the order in which changes took effect, and becomes an edge:
 //   - the rows of one command took effect in the order in which they were logged;
 //   - who consumes a row version comes after who made it;
-//   - a barrier of a table (TRUNCATE, ...) and that table's records stay as they were logged: PostgreSQL lets
-//   no such
-//     statement run while the table has events that are not logged yet;
+//   - a barrier of a table (TRUNCATE, ...) and that table's records stay as they were logged: PostgreSQL
+//     lets no such statement run while the table has events that are not logged yet;
 //   - a unique value is held by one row at a time: who held it before the transaction gives it up first, who
-//   holds it in the
-//     end takes it last, and in between it is given up before the next one takes it.
+//     holds it in the end takes it last, and in between it is given up before the next one takes it.
 // Where edges say nothing, the preferred order does: log order, except that when a younger command's record
 // stands between two records of an older command, the older one was already firing its AFTER triggers, so
 // that all of its rows were there before the younger command began. A younger command that was logged before
@@ -16,16 +14,19 @@
 // enough but where an edge says otherwise.
 #include "core/order.h"
 
+#include "core/order_values.h"
+
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace onerepl {
 
 namespace {
 
-using Index = std::uint32_t;
-constexpr Index none = std::numeric_limits<Index>::max();
+using order::Edge;
+using order::Index;
+using order::none;
+using order::UniqueEdges;
 
 bool has_old(const OrderRecord& record) {
     return record.old_offset != 0;
@@ -177,172 +178,6 @@ struct Barriers {
             if (records[i].barrier) stretch[i] = i;
         return stretch;
     }
-};
-
-struct Edge {
-    Index before = none;
-    Index after = none;
-    auto operator<=>(const Edge&) const = default;
-};
-
-/// The row that a record belongs to, named by the first of its records, and how many versions lie between.
-struct RowPlace {
-    Index row = none;
-    Index depth = 0;
-};
-
-/// Follows row versions back to the row's first record here. Each record is walked over once.
-class RowPlaces {
-  public:
-    /// `makers[i]`: who made what i consumed. `wanted` false: nobody is going to ask.
-    RowPlaces(const std::vector<Index>& makers, bool wanted)
-        : makers_(makers), places_(wanted ? makers.size() : 0) {}
-
-    RowPlace of(Index i) {
-        std::vector<Index>& path = path_;
-        path.clear();
-        // A circle can only come from a damaged log; it ends the walk.
-        while (places_[i].row == none && makers_[i] != none && path.size() < places_.size()) {
-            path.push_back(i);
-            i = makers_[i];
-        }
-        if (places_[i].row == none) places_[i] = {i, 0};
-        RowPlace place = places_[i];
-        for (; !path.empty(); path.pop_back()) {
-            ++place.depth;
-            places_[path.back()] = place;
-        }
-        return place;
-    }
-
-  private:
-    const std::vector<Index>& makers_;
-    std::vector<RowPlace> places_;
-    std::vector<Index> path_;
-};
-
-/// One time that a row holds a value: from the record that took it to the one that gave it up.
-struct Holding {
-    Index taken = none;     // none: held before the transaction
-    Index given_up = none;  // none: held after it
-};
-
-/// Edges between the holdings of each unique value.
-class UniqueEdges {
-  public:
-    UniqueEdges(std::vector<UniqueValue> values, const std::vector<Index>& makers,
-                const std::vector<Index>& stretch)
-        : size_(makers.size()) {
-        RowPlaces rows(makers, !values.empty());
-        // What a row held when its table was truncated is given up without a record, so each stretch is for
-        // itself.
-        const auto key = [&](const UniqueValue& value) {
-            return std::pair(value.hash, stretch.empty() ? 0 : stretch[value.record]);
-        };
-        std::ranges::sort(values, {}, key);
-        for (std::size_t first = 0; first < values.size();) {
-            std::size_t end = first;
-            while (end < values.size() && key(values[end]) == key(values[first])) ++end;
-            if (end - first > 1) add_group(std::span(values).subspan(first, end - first), rows);
-            first = end;
-        }
-    }
-    bool empty() const { return groups_.empty(); }
-
-    /// What is certain: first the one that held the value before, last the one that holds it after.
-    std::vector<Edge> certain() const {
-        std::vector<Edge> edges;
-        for (const Group& group : groups_) {
-            const Holding& first = group.front();
-            const Holding& last = group.back();
-            for (std::size_t i = 1; i < group.size() && first.taken == none; ++i)
-                connect(first, group[i], edges);
-            for (std::size_t i = 0; i + 1 < group.size() && last.given_up == none; ++i)
-                connect(group[i], last, edges);
-        }
-        return sorted(std::move(edges));
-    }
-    /// Those in between one after the other, as `order` has them.
-    void sort(const std::vector<Index>& order) {
-        std::vector<Index> rank(size_);
-        for (Index i = 0; i < order.size(); ++i) rank[order[i]] = i;
-        for (Group& group : groups_)
-            std::ranges::sort(group, {}, [&](const Holding& holding) { return key(holding, rank); });
-    }
-    /// With those in between one after the other, as they stand now.
-    std::vector<Edge> all() const {
-        std::vector<Edge> edges;
-        for (const Group& group : groups_)
-            for (std::size_t i = 0; i + 1 < group.size(); ++i) connect(group[i], group[i + 1], edges);
-        return sorted(std::move(edges));
-    }
-    /// Lets the two holdings of an edge change places; false if that is not possible.
-    bool swap(const Edge& edge) {
-        for (Group& group : groups_)
-            for (std::size_t i = 0; i + 1 < group.size(); ++i) {
-                if (group[i].given_up != edge.before || group[i + 1].taken != edge.after) continue;
-                if (group[i].taken == none || group[i + 1].given_up == none) return false;
-                std::swap(group[i], group[i + 1]);
-                return true;
-            }
-        return false;
-    }
-
-  private:
-    using Group = std::vector<Holding>;
-    struct Event {
-        Index row;
-        Index depth;
-        Index record;
-        bool taken;
-    };
-
-    static Group holdings(std::span<const UniqueValue> values, RowPlaces& rows) {
-        std::vector<Event> events;
-        for (const UniqueValue& value : values) {
-            const RowPlace place = rows.of(value.record);
-            events.push_back({place.row, place.depth, value.record, value.taken});
-        }
-        std::ranges::sort(events, [](const Event& a, const Event& b) {
-            return std::pair(a.row, a.depth) < std::pair(b.row, b.depth);
-        });
-        Group found;
-        Index row = none;
-        for (const Event& event : events) {
-            const bool continues = event.row == row && !event.taken && found.back().given_up == none;
-            if (!continues) found.emplace_back();
-            (event.taken ? found.back().taken : found.back().given_up) = event.record;
-            row = event.row;
-        }
-        return found;
-    }
-    void add_group(std::span<const UniqueValue> values, RowPlaces& rows) {
-        Group group = holdings(values, rows);
-        const auto before = std::ranges::count(group, none, &Holding::taken);
-        const auto after = std::ranges::count(group, none, &Holding::given_up);
-        // Two at once: not a value that is unique at all times, so it says nothing about order.
-        if (group.size() < 2 || before > 1 || after > 1) return;
-        std::ranges::sort(group, {}, place_in_group);
-        groups_.push_back(std::move(group));
-    }
-    static int place_in_group(const Holding& holding) {
-        return holding.taken == none ? 0 : holding.given_up == none ? 2 : 1;
-    }
-    static std::pair<int, Index> key(const Holding& holding, const std::vector<Index>& rank) {
-        return {place_in_group(holding), holding.taken == none ? 0 : rank[holding.taken]};
-    }
-    static void connect(const Holding& before, const Holding& after, std::vector<Edge>& edges) {
-        if (before.given_up != none && after.taken != none && before.given_up != after.taken)
-            edges.push_back({before.given_up, after.taken});
-    }
-    static std::vector<Edge> sorted(std::vector<Edge> edges) {
-        std::ranges::sort(edges, {}, [](const Edge& edge) { return std::pair(edge.after, edge.before); });
-        edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-        return edges;
-    }
-
-    std::size_t size_;
-    std::vector<Group> groups_;
 };
 
 /// For each record the one of the same command before it.

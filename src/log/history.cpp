@@ -9,6 +9,7 @@ extern "C" {
 }
 
 #include "log/batch.h"
+#include "log/batch_row.h"
 #include "log/layout.h"
 #include "log/numbering.h"
 #include "log/reader.h"
@@ -48,12 +49,11 @@ Number first_readable(const std::vector<NumberedTransaction>& transactions) {
     return transactions.front().first;
 }
 
-/// Of a row (first, last, identity_before, random, ...).
+}  // namespace
+
 Batch batch_from(const pg::Row& row) {
     return {{row.number(0), row.number(1)}, identity_from(row.bytea(2)), identity_from(row.bytea(3))};
 }
-
-}  // namespace
 
 std::optional<TransactionAt> transaction_at(Number n) {
     std::optional<TransactionAt> result;

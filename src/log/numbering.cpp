@@ -13,6 +13,7 @@ extern "C" {
 #include "core/crypto.h"
 #include "core/history.h"
 #include "log/batch.h"
+#include "log/batch_row.h"
 #include "log/numbering.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -73,22 +74,14 @@ struct QuietStep {
 };
 QuietStep quiet_step;
 
-Identity identity_of(const Bytes& bytes) {
-    Identity identity{};
-    if (bytes.size() != identity.size()) throw pg::Error("XX001", "identity of a batch has a wrong length");
-    std::ranges::copy(bytes, identity.begin());
-    return identity;
-}
-
 Position read_position() {
     Position position;
     const bool found = pg::query(
         "SELECT first, last, identity_before, random, snapshot FROM onerepl.batch ORDER BY first DESC LIMIT "
         "1",
         {}, [&](const pg::Row& row) {
-            position.last = row.number(1);
-            const Batch batch{
-                {row.number(0), row.number(1)}, identity_of(row.bytea(2)), identity_of(row.bytea(3))};
+            const Batch batch = batch_from(row);
+            position.last = batch.numbers.last;
             position.identity = identity_at(batch, position.last);
             position.snapshot = parse_snapshot(row.text(4));
         });
