@@ -47,9 +47,12 @@ bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> 
     header_ = header;
     if (state_.stop != Stop::none) return false;
     if (!state_.started) {
-        // Only a link that begins at both ends has a common start. Where A has confirmations already, B has lost them, or was
-        // started anew before A was: A stops when it reads that B has not started.
-        if (header.confirmed != header.start || header.stop != Stop::none) return false;
+        // Only a link that begins at both ends has a common start. Where A has confirmations already, B has
+        // lost them, or was started anew before A was: A stops when it reads that B has not started.
+        if (header.confirmed != header.start || header.stop != Stop::none) {
+            tell_not_started();
+            return false;
+        }
         state_.started = true;
         state_.start = state_.written = header.start;
         state_.start_identity = state_.identity = header.start_identity;
@@ -59,6 +62,18 @@ bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> 
     if (state_.stop != Stop::none) return false;
     for (const Batch& batch : header.batches) learn(batch);
     return true;
+}
+
+/// P9: nothing here can be stopped, but the administrator must know.
+void Central::tell_not_started() {
+    if (waits_.told_not_started) return;
+    fired(Rule::P9);
+    waits_.told_not_started = true;
+    journal_.write({Level::critical,
+                    "P9",
+                    "the remote goes on with a link that has not started here",
+                    cure_of(Stop::central_lost_history),
+                    {}});
 }
 
 /// P9 as B sees it.

@@ -67,10 +67,11 @@ struct CentralState {
 /// zero: nothing yet (a restart: the waits begin anew, P16). The caller serializes access.
 struct CentralWaits {
     bool begun;
-    bool told_silent;      // administrator knows: no contact for Tr
-    bool told_unanswered;  // administrator knows: state request unanswered
-    bool told_identical;   // journal knows that A and B are identical
-    bool told_gap;         // journal knows of missing numbers
+    bool told_silent;       // administrator knows: no contact for Tr
+    bool told_unanswered;   // administrator knows: state request unanswered
+    bool told_identical;    // journal knows that A and B are identical
+    bool told_gap;          // journal knows of missing numbers
+    bool told_not_started;  // administrator knows: A has confirmations, B has not started
     bool state_request_out;
     Time last_contact;      // last authentic body
     Time last_processed;    // last message
@@ -170,6 +171,7 @@ class Central {
     void begin(Time now);
     void contact(Time now);
     void check_history(const RemoteHeader& header, std::optional<Number> echo);
+    void tell_not_started();
     bool conflicts(const Batch& batch) const;
     void learn(const Batch& batch);
     const Batch* batch_of(Number n) const;

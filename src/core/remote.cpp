@@ -78,6 +78,7 @@ void Remote::unanswered(Time now, BodyId id, std::string_view reason) {
 /// P9 as A sees it: B's number and identity in any authentic answer, however late it comes.
 void Remote::check_history(const BodyInFlight& body, const CentralHeader& header) {
     if (header.stop != Stop::none) return stop(header.stop);
+    if (!header.started && body.confirmed > position_.start) return stop(Stop::central_lost_history);
     if (!header.started) return;
     // What B holds counts like what it has written: A never let go of a number before it was durable here.
     if (std::max(header.written, header.held) > last_) return stop(Stop::remote_lost_history);
@@ -119,7 +120,7 @@ void Remote::mark_sent(const BodyInFlight& body) {
 /// P15: what B says it holds is not sent (again): it did arrive, only the answer did not.
 void Remote::mark_held(Time now) {
     if (position_.stop != Stop::none || !central_ || !central_->started) return;
-    Range held{position_.confirmed + 1, std::min(std::max(central_->written, central_->held), last_)};
+    Range held{position_.sent + 1, std::min(std::max(central_->written, central_->held), last_)};
     if (barred()) held.last = std::min(held.last, *blocked_ - 1);
     became_sent(held, now, departures_);
 }

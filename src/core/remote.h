@@ -104,7 +104,8 @@ class Remote {
     /// A numbering step ended: M_a is `last`, durable. Call after every step, also one that found nothing new
     /// (P2).
     void numbered(Number last);
-    /// First number that the administrator has blocked; nullopt: none.
+    /// The first number that the administrator has blocked and that is still in L (`state_of`); nullopt:
+    /// none.
     void set_blocked(std::optional<Number> first);
     void set_paused(bool paused);
     /// P9 found by the caller (wrong_peer). Critical in the journal, once.

@@ -60,6 +60,8 @@ void Remote::take_requests() {
         return a.missing.numbers < b.missing.numbers;
     });
     RangeSet taken = numbers_in_flight();
+    for (const auto& [id, body] : in_flight_)
+        for (const CarriedParts& parts : body.carried.parts) taken.add({parts.n, parts.n});
     if (central_)
         taken.add({1, std::max(central_->written, central_->held)});  // P15: the request is older than this
     for (const Missing& waiting : repeats_) taken.add(waiting.numbers);

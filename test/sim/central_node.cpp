@@ -175,7 +175,10 @@ std::shared_ptr<const Bytes> CentralNode::assembled(const Turn& turn, Number n) 
 void CentralNode::apply(Turn& turn) {
     for (;;) {
         const Ready ready = turn.central.ready();
-        if (ready.numbers.empty() || !write(turn, ready.numbers)) return;
+        if (ready.numbers.empty()) return;
+        if (store_.state.failed_at || store_.state.paused)
+            throw Violation("B: goes on behind F or in a pause");
+        if (!write(turn, ready.numbers)) return;
     }
 }
 

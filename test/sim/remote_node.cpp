@@ -31,6 +31,7 @@ void RemoteNode::start() {
     remote_.emplace(context_.clock.now(), config_of(context_.options), store_.position, store_.history.last(),
                     journal_, static_cast<NumberedHistory&>(*this));
     states_.clear();
+    delivered_ = RangeSet({{1, store_.position.sent}});
     next_wake_ = 0;
     turn();
 }
@@ -167,8 +168,22 @@ void RemoteNode::send(const Outgoing& outgoing) {
     const std::uint64_t body = ++bodies_;
     formed.packet->remote = index_;
     formed.packet->body = body;
+    check_not_on_its_way(formed.carried);
     remote_->departed(context_.clock.now(), body, outgoing, formed.carried);
-    waiting_.insert(body);
+    waiting_[body] = formed.carried;
+    note_departure(formed, outgoing, body);
+    CentralNode* central = context_.central;
+    context_.channel.send(formed.packet, [central, epoch = epoch_, this](std::optional<Arrival> arrival) {
+        central->receive(std::move(arrival),
+                         [this, epoch](std::uint64_t answered, std::optional<Arrival> answer) {
+                             arrived(epoch, answered, std::move(answer));
+                         });
+    });
+    context_.clock.after(context_.options.reply_timeout,
+                         [this, epoch = epoch_, body] { timed_out(epoch, body); });
+}
+
+void RemoteNode::note_departure(const Formed& formed, const Outgoing& outgoing, std::uint64_t body) {
     std::string what;
     for (Range range : formed.carried.whole) {
         what += " " + to_string(range);
@@ -184,15 +199,25 @@ void RemoteNode::send(const Outgoing& outgoing) {
     for (Range range : outgoing.confirmation_request) what += " confirm? " + to_string(range);
     if (outgoing.remote_state) what += " state";
     context_.trace(name_, "sends body " + std::to_string(body) + ":" + what);
-    CentralNode* central = context_.central;
-    context_.channel.send(formed.packet, [central, epoch = epoch_, this](std::optional<Arrival> arrival) {
-        central->receive(std::move(arrival),
-                         [this, epoch](std::uint64_t answered, std::optional<Arrival> answer) {
-                             arrived(epoch, answered, std::move(answer));
-                         });
-    });
-    context_.clock.after(context_.options.reply_timeout,
-                         [this, epoch = epoch_, body] { timed_out(epoch, body); });
+}
+
+/// P16: nothing is sent again while a body with it is unanswered.
+void RemoteNode::check_not_on_its_way(const Carried& carried) const {
+    for (const auto& [body, flying] : waiting_) {
+        for (Range a : flying.whole)
+            for (Range b : carried.whole)
+                if (!intersection(a, b).empty()) throw Violation(name_ + ": sends what is on its way");
+        for (const CarriedParts& a : flying.parts)
+            for (const CarriedParts& b : carried.parts)
+                if (a.n == b.n && a.first_part <= b.last_part && b.first_part <= a.last_part)
+                    throw Violation(name_ + ": sends parts that are on their way");
+    }
+}
+
+void RemoteNode::note_delivery(const Carried& carried, const CentralHeader& header) {
+    for (Range range : carried.whole) delivered_.add(range);
+    for (const CarriedParts& parts : carried.parts) delivered_.add({parts.n, parts.n});
+    delivered_.add({1, header.held});
 }
 
 void RemoteNode::timed_out(std::uint64_t epoch, std::uint64_t body) {
@@ -203,11 +228,15 @@ void RemoteNode::timed_out(std::uint64_t epoch, std::uint64_t body) {
 }
 
 void RemoteNode::arrived(std::uint64_t epoch, std::uint64_t body, std::optional<Arrival> arrival) {
-    if (epoch != epoch_ || !remote_ || waiting_.erase(body) == 0) return;
+    const auto found = waiting_.find(body);
+    if (epoch != epoch_ || !remote_ || found == waiting_.end()) return;
+    const Carried carried = found->second;
+    waiting_.erase(found);
     if (!arrival || arrival->packet->refused) {
         remote_->unanswered(context_.clock.now(), body, "HTTP error");
     } else {
         context_.trace(name_, "answer to body " + std::to_string(body));
+        note_delivery(carried, std::get<CentralHeader>(arrival->header));
         remote_->answered(context_.clock.now(), body, std::get<CentralHeader>(arrival->header),
                           arrival->messages);
         check_states(false);

@@ -18,6 +18,14 @@ struct RemoteStore {
     Number purged = 0;
 };
 
+/// Builds the body that `outgoing` asks for, as the sender does.
+struct Formed {
+    std::shared_ptr<Packet> packet;
+    Carried carried;
+};
+Formed form(const RemoteStore& store, const Outgoing& outgoing, const RemoteHeader& header,
+            std::uint64_t part_bytes);
+
 class RemoteNode : private NumberedHistory {
   public:
     RemoteNode(Context& context, std::size_t index, RemoteStore store);
@@ -39,9 +47,6 @@ class RemoteNode : private NumberedHistory {
     const std::map<Number, int>& departures() const { return departures_; }
 
   private:
-    struct InFlight {
-        Number confirmed = 0;
-    };
     std::optional<Identity> identity(Number n) override;
     Number transaction_end(Number n) override { return store_.history.transaction_end(n); }
 
@@ -58,6 +63,9 @@ class RemoteNode : private NumberedHistory {
     void check_states(bool after_block);
     void check_fork(const Packet& answer);
     void check_outgoing(const Outgoing& outgoing);
+    void check_not_on_its_way(const Carried& carried) const;
+    void note_departure(const Formed& formed, const Outgoing& outgoing, std::uint64_t body);
+    void note_delivery(const Carried& carried, const CentralHeader& header);
 
     Context& context_;
     std::size_t index_;
@@ -68,18 +76,11 @@ class RemoteNode : private NumberedHistory {
     std::optional<Remote> remote_;
     std::uint64_t epoch_ = 0;  // of the process: answers to an earlier one are nobody's
     std::uint64_t bodies_ = 0;
-    std::set<std::uint64_t> waiting_;
+    std::map<std::uint64_t, Carried> waiting_;  // bodies without an answer
+    RangeSet delivered_;                        // what authentic answers told to have arrived
     Time next_wake_ = 0;
     std::map<Number, RecordState> states_;
     std::map<Number, int> departures_;
 };
-
-/// Builds the body that `outgoing` asks for, as the sender does.
-struct Formed {
-    std::shared_ptr<Packet> packet;
-    Carried carried;
-};
-Formed form(const RemoteStore& store, const Outgoing& outgoing, const RemoteHeader& header,
-            std::uint64_t part_bytes);
 
 }  // namespace onerepl::sim

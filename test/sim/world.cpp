@@ -26,6 +26,8 @@ namespace {
 
 constexpr Time patience = 60 * second;  // simulated: in this time both must be identical once faults stopped
 
+constexpr std::uint64_t most_events = 500'000;
+
 class World {
   public:
     World(std::uint64_t seed, bool trace) : World(Random(seed), trace) {}
@@ -48,6 +50,7 @@ class World {
     bool all_stopped() const;
     bool fork_possible() const;
     void check_end() const;
+    void run_until(Time end);
     Time sometime() { return context_.random.between(0, context_.options.active); }
 
     Context context_;
@@ -55,6 +58,7 @@ class World {
     RemoteNode remote_;
     std::optional<RemoteNode> clone_;
     Number cloned_at_ = 0;
+    std::uint64_t events_ = 0;
 };
 
 World::World(Random random, bool trace)
@@ -80,7 +84,8 @@ RemoteStore World::first_store(const Options& options, Random& random) {
 }
 
 std::vector<Change> World::transaction(const Options& options, Random& random) {
-    const std::int64_t most = random.chance(0.1) ? 30 : 5;
+    const bool forks = options.fork != Options::Fork::none;
+    const std::int64_t most = random.chance(forks ? 0.4 : 0.1) ? 30 : 5;
     std::vector<Change> changes(static_cast<std::size_t>(random.between(1, most)));
     for (Change& change : changes) {
         if (random.chance(options.skip)) {
@@ -130,7 +135,10 @@ void World::resolve_now_and_then() {
 
 void World::plan_fork() {
     const Time first = sometime();
-    const Time second_moment = first + context_.random.between(0, context_.options.active - first);
+    const bool soon = context_.random.chance(0.6);
+    const Time left = context_.options.active - first;
+    const Time second_moment =
+        first + context_.random.between(0, soon ? std::min<Time>(left, 500 * millisecond) : left);
     switch (context_.options.fork) {
         case Options::Fork::none:
             return;
@@ -204,7 +212,8 @@ bool World::any_stopped() const {
 bool World::all_stopped() const {
     for (const RemoteNode* remote : context_.remotes)
         if (remote->stopped() == Stop::none) return false;
-    return central_.stopped() != Stop::none;
+    // One that was restored to the time before its start has nothing to stop.
+    return central_.stopped() != Stop::none || !central_.store().state.started;
 }
 
 bool World::fork_possible() const {
@@ -231,19 +240,21 @@ void World::check_end() const {
         if (times != 1) throw Violation("record " + std::to_string(n) + " was sent twice without need");
 }
 
+void World::run_until(Time end) {
+    while (context_.clock.step(end))
+        if (++events_ > most_events) throw Violation("endless activity");
+}
+
 void World::run() {
     context_.trace("", to_string(context_.options));
     plan_work(remote_, context_.options.transactions, 0);
     plan_administrator();
     plan_fork();
     const Time active_end = context_.clock.now() + context_.options.active;
-    while (context_.clock.step(active_end)) {
-    }
+    run_until(active_end);
     end_faults();
     for (Time waited = 0; waited < patience; waited += 250 * millisecond) {
-        const Time end = context_.clock.now() + 250 * millisecond;
-        while (context_.clock.step(end)) {
-        }
+        run_until(context_.clock.now() + 250 * millisecond);
         if (any_stopped() ? all_stopped() : identical()) break;
     }
     check_end();
