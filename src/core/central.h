@@ -202,7 +202,7 @@ class Central {
     void ask_for_gaps(std::vector<Missing>& missing);
     std::vector<Missing> missing_in(Range numbers) const;
     void missing_parts(const HeldParts& record, bool all, std::vector<Missing>& missing) const;
-    std::vector<Missing> not_asked_lately(Time now, const std::vector<Missing>& missing);
+    std::vector<Missing> not_asked_lately(Time now, std::vector<Missing> missing);
     void remember_request(Time now, Range numbers);
     std::vector<std::uint64_t> descriptions_not_asked_lately(Time now);
     std::optional<StateRequest> ask_for_state(Time now, bool answer_is_empty);

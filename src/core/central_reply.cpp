@@ -4,6 +4,7 @@
 #include "core/rules.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace onerepl {
 
@@ -147,8 +148,14 @@ void Central::missing_parts(const HeldParts& record, bool all, std::vector<Missi
 
 /// P16: B repeats a request for a number only after Tr. P15: and asks for no more than the first gap when it
 /// has no room.
-std::vector<Missing> Central::not_asked_lately(Time now, const std::vector<Missing>& missing) {
+std::vector<Missing> Central::not_asked_lately(Time now, std::vector<Missing> missing) {
     RangeSet asked = lately_requested(waits_, now, config_.reply_timeout);
+    // Several rules may have named the same.
+    std::sort(missing.begin(), missing.end(), [](const Missing& a, const Missing& b) {
+        return std::tuple(a.numbers.first, a.first_part, a.numbers.last, a.last_part) <
+               std::tuple(b.numbers.first, b.first_part, b.numbers.last, b.last_part);
+    });
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     std::vector<Missing> requested;
     for (const Missing& wanted : missing) {
         if (used_ >= config_.room && !requested.empty()) break;
@@ -157,6 +164,7 @@ std::vector<Missing> Central::not_asked_lately(Time now, const std::vector<Missi
             request.numbers = numbers;
             requested.push_back(request);
         }
+        if (wanted.first_part == 0 && wanted.last_part == UINT32_MAX) asked.add(wanted.numbers);
     }
     if (requested.empty() && !missing.empty()) fired(Rule::P16);
     for (const Missing& request : requested) remember_request(now, request.numbers);

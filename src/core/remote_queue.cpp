@@ -7,6 +7,14 @@
 
 namespace onerepl {
 
+namespace {
+bool overlap(const Missing& a, const Missing& b) {
+    if (intersection(a.numbers, b.numbers).empty()) return false;
+    const bool parts_of_one = a.numbers.size() == 1 && b.numbers.size() == 1;
+    return !parts_of_one || (a.first_part <= b.last_part && b.first_part <= a.last_part);
+}
+}  // namespace
+
 /// R2 leaves a lone state request in place until a body carries the answer; R3 drops it. What R3c keeps does
 /// not count as a queue (P16).
 void Remote::look_at_queue(Time now) {
@@ -106,14 +114,12 @@ void Remote::take_request(const Request& request, const RangeSet& taken, RangeSe
 /// R3e. P16: not while a body with it is unanswered; `taken` is what is on its way or about to be.
 void Remote::repeat(const Request& request, Range range, const RangeSet& taken) {
     for (Range numbers : taken.missing(range)) {
-        if (std::any_of(
-                repeats_.begin(), repeats_.end(),
-                [&](const Missing& waiting) { return !intersection(waiting.numbers, numbers).empty(); }) &&
-            request.missing.numbers.size() > 1)
-            continue;
-        fired(Rule::R3e);
         Missing again{numbers, 0, UINT32_MAX};
         if (request.missing.numbers.size() == 1) again = request.missing;
+        if (std::any_of(repeats_.begin(), repeats_.end(),
+                        [&](const Missing& waiting) { return overlap(waiting, again); }))
+            continue;
+        fired(Rule::R3e);
         repeats_.push_back(again);
         journal_.write({Level::information, "R3e", "sent again at the central's request", "", numbers});
     }
