@@ -51,6 +51,7 @@ $(DATA_built): $(SQL_PARTS) Makefile
 
 # ---------------------------------------------------------------------------------------------------- everything else
 
+MAKEFLAGS += --no-print-directory
 JOBS   ?= $(shell nproc)
 SUDO    = $(if $(filter 0,$(shell id -u)),,sudo)
 # Runs a program that starts servers: as user postgres when we are root, with the test files copied to where it may write.
@@ -77,17 +78,17 @@ deps:
 
 # In a make of its own, because `make deps` may just have brought pg_config.
 parallel:
-	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@$(MAKE) -j$(JOBS) all
 
 system-install: parallel
-	@$(SUDO) $(MAKE) --no-print-directory -s install PG_CONFIG="$(PG_CONFIG)"
+	@$(SUDO) $(MAKE) -s install PG_CONFIG="$(PG_CONFIG)"
 
 demo: deps
-	@$(MAKE) --no-print-directory system-install
+	@$(MAKE) system-install
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
 test:
-	@$(MAKE) --no-print-directory -j1 format-check test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+	@$(MAKE) -j1 format-check test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
 # Unit tests, and some schedules of the simulation, run with AddressSanitizer and UBSan; the long simulation without, for speed.
 build/%/Makefile: CMakeLists.txt
