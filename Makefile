@@ -40,10 +40,11 @@ all install:
 endif
 -include $(wildcard $(OBJS:.o=.d))
 
-# As PGXS does it, but with a line that can be read; make V=1 shows all.
+# As PGXS does it, but with a line that can be read; make V=1 shows all. The dependencies get their name when they are
+# complete, so that two makes at a time do no harm.
 src/%.o: src/%.cpp
 	@echo '  CXX $<'
-	$(if $(V),,@)$(CXX) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
+	$(if $(V),,@)$(CXX) $(CXXFLAGS) $(CPPFLAGS) -MF $(@:.o=.d).$$$$ -c -o $@ $< && mv $(@:.o=.d).$$$$ $(@:.o=.d)
 
 $(DATA_built): $(SQL_PARTS) Makefile
 	@{ printf '%s\n' '\echo Use "CREATE EXTENSION onerepl" to load this file. \quit'; \
