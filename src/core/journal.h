@@ -1,4 +1,5 @@
-// The journal as the core sees it: a place to tell the administrator something. Each side writes it to its table.
+// The journal as the core sees it: a place to tell the administrator something. Each side writes it to its
+// table.
 #pragma once
 
 #include "core/ranges.h"

@@ -60,7 +60,9 @@ void in_transaction(const std::function<void()>& work, bool one_snapshot) {
         call([&] {
             SetCurrentStatementStartTimestamp();
             StartTransactionCommand();
-            if (one_snapshot) XactIsoLevel = XACT_REPEATABLE_READ;
+            // Not what default_transaction_isolation and default_transaction_read_only of the database say.
+            XactIsoLevel = one_snapshot ? XACT_REPEATABLE_READ : XACT_READ_COMMITTED;
+            XactReadOnly = false;
             SPI_connect();
             PushActiveSnapshot(GetTransactionSnapshot());
         });

@@ -84,11 +84,14 @@ bool BodyBuilder::add(Body& body, const Missing& wanted) {
     }
     if (numbers.empty()) return true;
     bool room = true;
-    reader_.read(numbers.first, numbers.last, [&](const log::LogEntry& entry) {
+    Number expected = numbers.first;
+    const log::ReadEnd end = reader_.read(numbers.first, numbers.last, [&](const log::LogEntry& entry) {
         room = add_entry(body, entry, wanted);
+        expected = entry.n + 1;
         return room;
     });
-    return room;
+    if (end == log::ReadEnd::missing) body.built.missing = expected;
+    return room && end == log::ReadEnd::done;
 }
 
 bool BodyBuilder::add_entry(Body& body, const log::LogEntry& entry, const Missing& wanted) {

@@ -4,6 +4,8 @@
 #include "core/remote.h"
 #include "log/reader.h"
 
+#include <optional>
+
 namespace onerepl::sender {
 
 /// Frames of one body, and what they hold.
@@ -11,6 +13,8 @@ struct Built {
     Bytes frames;
     Carried carried;
     std::vector<Batch> batches;
+    /// A number that was to be sent and is not in the log: the log is damaged.
+    std::optional<Number> missing;
 };
 
 /// One per link, because of what it keeps for the next body. All in a transaction with SPI connected.

@@ -105,6 +105,7 @@ Number LinkSender::transaction_end(Number n) {
 void LinkSender::form() {
     while (auto outgoing = remote_.next(worker::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
+        if (built.missing) report_missing(*built.missing);
         Body body;
         body.parties = parties();
         body.nonce = random_array<Nonce>();
@@ -117,6 +118,16 @@ void LinkSender::form() {
         posted_[id] = {body.nonce};
         remote_.departed(worker::now(), id, *outgoing, built.carried);
     }
+}
+
+void LinkSender::report_missing(Number n) {
+    if (missing_told_ == n) return;
+    missing_told_ = n;
+    journal_.write({Level::critical,
+                    "R1b",
+                    "a record that is to be sent is not in the log: the replication data is damaged",
+                    "Start the link anew with onerepl_restart_link(), and refresh the tables.",
+                    {n, n}});
 }
 
 void LinkSender::post() {

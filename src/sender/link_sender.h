@@ -62,6 +62,7 @@ class LinkSender : private NumberedHistory {
     /// The reason why the answer is not an authentic one to this post; empty if it was taken.
     std::string take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer);
     void note_contact(std::string error);
+    void report_missing(Number n);
 
     Link link_;
     Uuid own_id_;
@@ -76,6 +77,7 @@ class LinkSender : private NumberedHistory {
     bool contact_changed_ = false;
     Time contact_stored_ = 0;
     Stop stop_stored_ = Stop::none;
+    Number missing_told_ = 0;
 };
 
 }  // namespace onerepl::sender
