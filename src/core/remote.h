@@ -66,6 +66,9 @@ struct Outgoing {
     std::vector<Range> confirmation_request;
     /// R2: send a remote state echoing this S_b.
     std::optional<Number> remote_state;
+    /// P9: the body's header.batches must also hold the batch of this number (0: none). B holds it but has
+    /// not written it; if it took it from another history, B finds out by this.
+    Number witness = 0;
     /// P17: send these descriptions; unknown ids are left out.
     std::vector<std::uint64_t> descriptions;
 
@@ -123,7 +126,8 @@ class Remote {
     /// The body of the last `next` was handed to the transport, its header being `header()`.
     void departed(Time now, BodyId body, const Outgoing& outgoing, const Carried& carried);
 
-    /// For every body; `batches` is the caller's to fill with those of all transfers in it.
+    /// For every body; `batches` is the caller's to fill with those of all transfers in it, and of
+    /// outgoing.witness.
     RemoteHeader header() const;
     /// When `next`, having given nothing, may have something although nothing happens until then.
     Time wake_at() const;

@@ -36,6 +36,8 @@ std::optional<Outgoing> Remote::next(Time now) {
             outgoing.remote_state = state_request_;
     }
     if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
+    if (central_ && central_->started && central_->held > central_->written)
+        outgoing.witness = std::min(central_->held, last_);
     return outgoing;
 }
 

@@ -95,6 +95,9 @@ class Former {
             packet_->storage.push_back(Bytes{static_cast<std::uint8_t>(id)});
             packet_->messages.push_back(Description{packet_->storage.back()});
         }
+        if (const Number n = outgoing_.witness; n != 0)
+            for (const Batch& batch : store_.history.batches_of({n, n}))
+                batches_[batch.numbers.first] = batch;
         for (const auto& [first, batch] : batches_) header_.batches.push_back(batch);
         packet_->header = header_;
         return {packet_, carried_};
