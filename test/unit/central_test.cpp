@@ -89,7 +89,7 @@ class CentralTest : public testing::Test {
     std::vector<Offer> offers;
 };
 
-TEST_F(CentralTest, TakesOverTheStartOnce) {
+TEST_F(CentralTest, P17TakesOverTheStartOnce) {
     RemoteHeader header = remote(20);
     header.start = 20;
     header.start_identity = identity_at(one_batch(1000), 20);
@@ -100,6 +100,17 @@ TEST_F(CentralTest, TakesOverTheStartOnce) {
     header.start = 30;
     body(header);
     EXPECT_EQ(state.start, 20u);
+}
+
+TEST_F(CentralTest, P9TakesOverNoStartOfARemoteWithConfirmations) {
+    body(remote(1), {transfer(2)});
+    EXPECT_FALSE(state.started);
+    EXPECT_TRUE(offers.empty());
+    EXPECT_EQ(journal.entries.back().level, Level::critical);
+    body(remote(1));
+    EXPECT_EQ(journal.count("P9"), 1);
+    body(remote(0), {transfer(1)});
+    EXPECT_EQ(state.written, 1u);
 }
 
 // ---------------------------------------------------------------- C1
@@ -315,6 +326,15 @@ TEST_F(CentralTest, P9AnotherBatchForNumbersThatAreHeld) {
     RemoteHeader header = remote(5);
     header.batches = {{{7, 9}, {0xcc}, {0xdd}}};
     body(header, {transfer(7)});
+    EXPECT_EQ(state.stop, Stop::other_history);
+}
+
+TEST_F(CentralTest, P9AWitnessOfAnotherHistoryForWhatIsHeld) {
+    begin(5);
+    body(remote(5), {transfer(6, false)});
+    RemoteHeader header = remote(5);
+    header.batches = {{{6, 8}, identity_at(one_batch(1000), 5), {0x77}}};
+    body(header);
     EXPECT_EQ(state.stop, Stop::other_history);
 }
 

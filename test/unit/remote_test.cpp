@@ -317,6 +317,22 @@ TEST_F(RemoteTest, P9ConfirmationBeyondMa) {
     EXPECT_EQ(remote->stopped(), Stop::remote_lost_history);
 }
 
+TEST_F(RemoteTest, P9NamesABatchOfWhatBHoldsAndHasNotWritten) {
+    begin(9);
+    answer(send(), central(2, 5));
+    send();
+    EXPECT_EQ(outgoing.witness, 5u);
+    answer(bodies, central(7));
+    send();
+    EXPECT_EQ(outgoing.witness, 0u);
+}
+
+TEST_F(RemoteTest, P9ACentralThatHasNotStartedAlthoughItConfirmed) {
+    begin(9, 5);
+    answer(send(), CentralHeader{});
+    EXPECT_EQ(remote->stopped(), Stop::central_lost_history);
+}
+
 TEST_F(RemoteTest, P9AStoppedLinkTellsBAndSendsNothingElse) {
     begin(9);
     CentralHeader stopped = central(0);
