@@ -263,6 +263,9 @@ void RemoteNode::check_states(bool after_block) {
         if (!allowed)
             throw Violation(name_ + ": record " + std::to_string(n) + " went from " +
                             static_cast<char>(before) + " to " + static_cast<char>(now));
+        // P16: sent means that an authentic answer came.
+        if (now == RecordState::sent && !delivered_.contains(n))
+            throw Violation(name_ + ": record " + std::to_string(n) + " is S without an answer");
     }
     if (remote_->position().confirmed > std::max(context_.central->most_written(), remote_->position().start))
         throw Violation(name_ + ": a confirmed record is not written");
