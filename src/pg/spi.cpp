@@ -21,11 +21,7 @@ Datum copy_varlena(const void* bytes, std::size_t size) {
     return PointerGetDatum(copy);
 }
 
-struct PlanKey {
-    std::string sql;
-    std::vector<Oid> types;
-    auto operator<=>(const PlanKey&) const = default;
-};
+using PlanKey = std::pair<std::string, std::vector<Oid>>;  // text and types of the parameters
 
 SPIPlanPtr plan_for(const char* sql, const std::vector<Oid>& types) {
     static std::map<PlanKey, SPIPlanPtr> plans;

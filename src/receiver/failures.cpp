@@ -11,6 +11,7 @@ KnownFailures load_failures(int link) {
     KnownFailures known;
     pg::query("SELECT n, coalesce(resolution, '') FROM onerepl.failure WHERE link = $1 ORDER BY n", {link},
               [&](const pg::Row& row) {
+                  known.any = true;
                   const std::string resolution = row.text(1);
                   if (resolution == "overwrite")
                       known.resolutions[row.number(0)] = apply::Resolution::overwrite;

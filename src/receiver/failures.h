@@ -9,6 +9,8 @@
 namespace onerepl::receiver {
 
 struct KnownFailures {
+    /// There are some, decided or not.
+    bool any = false;
     /// The smallest number without a decision: the link waits for it.
     std::optional<Number> undecided;
     /// Overwrite and skip, as apply wants them.

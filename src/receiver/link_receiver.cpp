@@ -53,7 +53,7 @@ struct LinkReceiver::Turn {
         : central(now, config, std::move(state), waits, journal) {}
     Central central;
     Incoming incoming;
-    apply::Resolutions resolutions;
+    KnownFailures known;
     std::optional<apply::Outcome> failed;  // to be stored
     std::vector<std::uint64_t> lacking;
     bool over = false;  // no more is written in this turn
@@ -84,15 +84,14 @@ CentralWaits& LinkReceiver::waits() {
 namespace {
 
 /// What is durable of the link, under the link's lock.
-CentralState load_state(Link& link, apply::Resolutions& resolutions) {
+CentralState load_state(Link& link, KnownFailures& known) {
     CentralState state;
     pg::in_transaction([&] {
         reload(link);
         load_position(link, state);
         load_waiting(link.id, state);
-        KnownFailures known = load_failures(link.id);
+        known = load_failures(link.id);
         state.failed_at = known.undecided;
-        resolutions = std::move(known.resolutions);
     });
     state.paused = link.paused;
     state.stop = link.stop;
@@ -104,10 +103,10 @@ CentralState load_state(Link& link, apply::Resolutions& resolutions) {
 Bytes LinkReceiver::receive(const Body& body) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return receive_without_lock(body);
-    apply::Resolutions resolutions;
-    CentralState state = load_state(link_, resolutions);
+    KnownFailures known;
+    CentralState state = load_state(link_, known);
     Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
-    turn.resolutions = std::move(resolutions);
+    turn.known = std::move(known);
     turn.header = &std::get<RemoteHeader>(body.header);
     if (addressed_here(body)) {
         read_messages(turn, body);
@@ -128,10 +127,10 @@ bool LinkReceiver::addressed_here(const Body& body) const {
 Time LinkReceiver::look() {
     const LinkLock lock(link_.id);
     if (!lock.held()) return 1 * second;
-    apply::Resolutions resolutions;
-    CentralState state = load_state(link_, resolutions);
+    KnownFailures known;
+    CentralState state = load_state(link_, known);
     Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
-    turn.resolutions = std::move(resolutions);
+    turn.known = std::move(known);
     write_ready(turn);
     const Time wait = turn.central.tick(worker::now()) - worker::now();
     finish(turn);
@@ -195,7 +194,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     if (!direct) pg::in_transaction([&] { spool(turn); });
     const Number before = turn.central.state().written;
     apply::Options options;
-    options.resolutions = &turn.resolutions;
+    options.resolutions = &turn.known.resolutions;
     auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
     apply::Outcome outcome;
     if (direct) {
@@ -233,7 +232,7 @@ void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
             {link_.id, numbers.first, numbers.last,
              pack_frames(turn.incoming.frames(numbers), settings::compression)});
     }
-    if (!turn.resolutions.empty()) finish_failures(link_.id, written);
+    if (turn.known.any) finish_failures(link_.id, written);
 }
 
 void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
@@ -303,8 +302,8 @@ void LinkReceiver::store_state(Turn& turn) {
 /// Another receiver has the link: what is new goes to the queue, where that one finds it, and nothing is
 /// confirmed.
 Bytes LinkReceiver::receive_without_lock(const Body& body) {
-    apply::Resolutions resolutions;
-    CentralState state = load_state(link_, resolutions);
+    KnownFailures known;
+    CentralState state = load_state(link_, known);
     CentralWaits scratch{};
     pg::JournalBuffer silent(link_.id);
     Turn turn(worker::now(), config(), std::move(state), scratch, silent);

@@ -30,9 +30,9 @@ void Refusals::flush(Time now) {
     pg::JournalBuffer journal;
     for (auto& [reason, kind] : kinds_) {
         if (kind.count == 0 || (kind.told_at != 0 && now - kind.told_at < entry_interval)) continue;
-        const std::string times = kind.count == 1 ? "a request" : std::to_string(kind.count) + " requests";
-        journal.write(
-            {Level::warning, "P14", times + " refused: " + reason + "; last from " + kind.last_peer, "", {}});
+        std::string message = kind.count == 1 ? "a request" : std::to_string(kind.count) + " requests";
+        message.append(" refused: ").append(reason).append("; last from ").append(kind.last_peer);
+        journal.write({Level::warning, "P14", std::move(message), "", {}});
         kind.count = 0;
         kind.told_at = now;
     }

@@ -66,7 +66,10 @@ class Sender {
 
     /// What fails for one link is that link's affair.
     void each_link(const std::function<void(LinkSender&)>& work) {
-        for (auto& [id, link] : links_) worker::attempt([&] { work(*link); });
+        for (auto& entry : links_) {
+            LinkSender& link = *entry.second;
+            worker::attempt([&] { work(link); });
+        }
     }
 
     static void take(LinkSender& link, const std::vector<http::Completion>& completions) {
