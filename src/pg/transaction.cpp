@@ -3,7 +3,10 @@
 
 extern "C" {
 #include "executor/spi.h"
+#include "access/xlog.h"
 #include "pgstat.h"
+#include "replication/syncrep.h"
+#include "utils/guc.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
 }
@@ -79,6 +82,21 @@ void in_transaction(const std::function<void()>& work, bool one_snapshot) {
         MemoryContextSwitchTo(memory);
         throw;
     }
+}
+
+void commit_without_wait() {
+    call([] {
+        set_config_option("synchronous_commit", "off", PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0,
+                          false);
+    });
+}
+
+void wait_for_commits() noexcept {
+    if (XLogRecPtrIsInvalid(XactLastCommitEnd)) return;
+    HOLD_INTERRUPTS();
+    XLogFlush(XactLastCommitEnd);
+    SyncRepWaitForLSN(XactLastCommitEnd, true);
+    RESUME_INTERRUPTS();
 }
 
 void in_subtransaction(const std::function<void()>& work) {

@@ -19,4 +19,11 @@ void in_subtransaction(const std::function<void()>& work);
 /// The same, but rolled back in the end also when `work` succeeds.
 void in_trial_subtransaction(const std::function<void()>& work);
 
+/// The current transaction's commit does not wait for the disk.
+void commit_without_wait();
+
+/// Waits until all that this process has committed is on disk (and at the synchronous standbys, if there are
+/// any). Outside of a transaction. Ends in a PANIC if the disk fails, like any commit.
+void wait_for_commits() noexcept;
+
 }  // namespace onerepl::pg

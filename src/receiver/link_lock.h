@@ -1,7 +1,7 @@
 // Only one receiver at a time works for a link.
 #pragma once
 
-#include "pg/guard.h"
+#include "pg/transaction.h"
 
 extern "C" {
 #include "storage/lock.h"
@@ -17,9 +17,12 @@ class LinkLock {
         held_ =
             pg::call([&] { return LockAcquire(&tag_, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL; });
     }
-    /// LockRelease warns, but does not fail, when the lock is not held.
+    /// What was committed under the lock is on disk before anybody else may speak of it (P5). LockRelease
+    /// warns, but does not fail, when the lock is not held.
     ~LinkLock() {
-        if (held_) LockRelease(&tag_, ExclusiveLock, true);
+        if (!held_) return;
+        pg::wait_for_commits();
+        LockRelease(&tag_, ExclusiveLock, true);
     }
     LinkLock(const LinkLock&) = delete;
     LinkLock& operator=(const LinkLock&) = delete;

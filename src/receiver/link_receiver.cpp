@@ -220,6 +220,9 @@ void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
         "INSERT INTO onerepl.applied (link, seq, written, identity)"
         " VALUES ($1, coalesce((SELECT max(seq) FROM onerepl.applied WHERE link = $1), 0) + 1, $2, $3)",
         {link_.id, written, ByteView(*identity)});
+    // Readers see the rows at once; the confirmation waits for the disk, where the link's lock is given up
+    // (P5).
+    pg::commit_without_wait();
     const bool keep_log = settings::log_retention > 0;
     if (from_queue) {
         finish_waiting(link_.id, written, keep_log);
@@ -271,6 +274,7 @@ void LinkReceiver::finish(Turn& turn) {
         !turn.failed && journal_.empty() && !contact)
         return;
     pg::in_transaction([&] {
+        pg::commit_without_wait();
         for (const Range& range : turn.central.evicted()) delete_waiting(link_.id, range);
         spool(turn);
         store_state(turn);
@@ -310,7 +314,12 @@ Bytes LinkReceiver::receive_without_lock(const Body& body) {
     turn.header = &std::get<RemoteHeader>(body.header);
     if (turn.central.state().started) {
         read_messages(turn, body);
-        if (turn.central.stopped() == Stop::none) pg::in_transaction([&] { spool(turn); });
+        // The other one's commits may not be on disk yet: the answer names S_b, so it waits for a commit
+        // behind them.
+        pg::in_transaction([&] {
+            if (turn.central.stopped() == Stop::none) spool(turn);
+            pg::execute("SELECT pg_catalog.pg_current_xact_id()");
+        });
     }
     shared::wake_receivers();
     return encode_reply(body, {turn.central.header(), {}});

@@ -77,7 +77,8 @@ class Sender {
                          [&](const auto& each) { return link.owns(each.id); }))
             return;
         pg::in_transaction([&] {
-            commit_without_wait();
+            // A position that is lost in a crash is sent again, and B drops what it has.
+            pg::commit_without_wait();
             for (const http::Completion& completion : completions) link.completed(completion);
             link.store();
         });
@@ -86,7 +87,7 @@ class Sender {
     static void send(LinkSender& link) {
         try {
             pg::in_transaction([&] {
-                commit_without_wait();
+                pg::commit_without_wait();
                 link.form();
                 link.store();
             });
@@ -95,12 +96,6 @@ class Sender {
             throw;
         }
         link.post();
-    }
-
-    /// A position that is lost in a crash is sent again, and B drops what it has: no need to wait for the
-    /// disk.
-    static void commit_without_wait() {
-        pg::execute("SELECT pg_catalog.set_config('synchronous_commit', 'off', true)");
     }
 
     void load(Number last) {
