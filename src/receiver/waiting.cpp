@@ -78,7 +78,12 @@ void load_waiting(int link, CentralState& state) {
 void insert_waiting(int link, const Spool& spool, ByteView frames, int compression) {
     pg::execute(
         "INSERT INTO onerepl.waiting (link, first, part, last, parts, last_end, batches, frames, size)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+        // Receivers that spool side by side may bring runs that begin alike: the longer one stays.
+        " ON CONFLICT (link, first, part) DO UPDATE SET last = excluded.last, parts = excluded.parts,"
+        "    last_end = excluded.last_end, batches = excluded.batches, frames = excluded.frames, size = "
+        "excluded.size"
+        "  WHERE excluded.last > waiting.last",
         {link, spool.numbers.first, static_cast<std::int32_t>(spool.part), spool.numbers.last,
          static_cast<std::int32_t>(spool.parts), spool.last_end, encode_batches(spool.batches),
          pack_frames(frames, compression), spool.size});

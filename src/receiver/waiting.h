@@ -10,7 +10,7 @@ namespace onerepl::receiver {
 /// Fills in `waiting` and `partial` of the link's state.
 void load_waiting(int link, CentralState& state);
 
-/// Puts a run, or a part of a record, into the queue. What is there already stays.
+/// Puts a run, or a part of a record, into the queue. Of two runs that begin alike the longer one stays.
 void insert_waiting(int link, const Spool& spool, ByteView frames, int compression);
 
 /// Deletes the rows whose numbers lie in `range`.

@@ -51,6 +51,21 @@ Range span_of(const Carried& carried) {
     return span;
 }
 
+/// The batches of what is carried, and that of the witness (P9), in order.
+std::vector<Batch> batches_of(Range span, Number witness) {
+    std::vector<Batch> batches;
+    if (!span.empty()) batches = log::batches(span);
+    if (witness == 0) return batches;
+    for (const Batch& batch : log::batches({witness, witness})) {
+        const auto place = std::lower_bound(
+            batches.begin(), batches.end(), batch,
+            [](const Batch& a, const Batch& b) { return a.numbers.first < b.numbers.first; });
+        if (place == batches.end() || place->numbers.first != batch.numbers.first)
+            batches.insert(place, batch);
+    }
+    return batches;
+}
+
 }  // namespace
 
 Built BodyBuilder::build(const Parties& parties, const Outgoing& outgoing, std::uint64_t part_size) {
@@ -66,8 +81,7 @@ Built BodyBuilder::build(const Parties& parties, const Outgoing& outgoing, std::
     for (const Missing& repeat : outgoing.repeats) room = room && add(body, repeat);
     if (room && !outgoing.transfers.numbers.empty()) add(body, outgoing.transfers);
 
-    const Range span = span_of(body.built.carried);
-    if (!span.empty()) body.built.batches = log::batches(span);
+    body.built.batches = batches_of(span_of(body.built.carried), outgoing.witness);
     return std::move(body.built);
 }
 
