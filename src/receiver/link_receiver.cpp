@@ -41,6 +41,13 @@ void load_position(const Link& link, CentralState& state) {
               });
 }
 
+/// As onerepl_status() knows the states of a remote.
+const char* state_name(const RemoteHeader& header) {
+    if (header.stop != Stop::none) return "stopped";
+    if (header.paused) return "paused";
+    return header.blocked_at != 0 ? "blocked" : "running";
+}
+
 void reload(Link& link) {
     for (Link& fresh : load_links(Role::central))
         if (fresh.id == link.id) link = std::move(fresh);
@@ -280,7 +287,7 @@ void LinkReceiver::finish(Turn& turn) {
         store_state(turn);
         if (turn.failed) store_failures(link_.id, *turn.failed);
         if (contact) {
-            store_contact(link_.id, {"", turn.header->last, turn.header->paused ? "paused" : "running"});
+            store_contact(link_.id, {"", turn.header->last, state_name(*turn.header)});
             contact_stored_ = worker::now();
         }
         journal_.flush();
