@@ -9,7 +9,7 @@ PG_CONFIG ?= pg_config
 MODULE_big = onerepl
 EXTENSION  = onerepl
 DATA_built = onerepl--$(RELEASE).sql
-FOLDERS    = core pg worker capture log http sender receiver apply functions
+FOLDERS    = core pg worker capture log refresh http sender receiver apply functions
 SOURCES    = $(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.cpp)))
 OBJS       = $(SOURCES:.cpp=.o)
 SQL_PARTS  = $(sort $(wildcard src/sql/*.sql))

@@ -33,6 +33,8 @@ const char* name_of(Operation operation) {
             return "truncate";
         case Operation::describe:
             return "describe";
+        case Operation::chunk:
+            return "refresh";
         case Operation::skip:
             break;
     }
@@ -127,7 +129,17 @@ std::string row_text(const Record& record, const TableDescription& description) 
     return list_of(description, all_columns(description), pointers(values));
 }
 
+std::string bound_text(const std::vector<ByteView>& key) {
+    std::string text;
+    for (const ByteView value : key)
+        text += (text.empty() ? "" : ", ") +
+                cut(std::string(reinterpret_cast<const char*>(value.data()), value.size()), longest_value);
+    return text.empty() ? "..." : "(" + text + ")";
+}
+
 std::string key_text(const Record& record, const TableDescription& description) {
+    if (record.operation == Operation::chunk)
+        return "behind " + bound_text(record.chunk.from) + " to " + bound_text(record.chunk.to);
     const std::vector<std::size_t> key = description.key();
     if (key.empty()) return {};
     if (record.old_key && record.old_key->size() == key.size())

@@ -215,15 +215,32 @@ Table* find_old(Row& row, Table* likely) {
 }
 
 void update_missing(Row& row) {
+    if (row.batch.tolerant && !brings_whole_row(row)) return;
     if (!row.batch.overwrite || !brings_whole_row(row)) report_missing_row(row);
     fill_fresh(row, nullptr);
     insert_fresh(row);
+}
+
+/// Whether a chunk's row in `fresh` is in `old` already, byte by byte.
+bool is_same_row(const Row& row, TupleTableSlot* fresh, TupleTableSlot* old) {
+    TupleDesc description = fresh->tts_tupleDescriptor;
+    slot_getallattrs(old);
+    for (int i = 0; i < row.target.columns_of_table; i++) {
+        const Form_pg_attribute attribute = TupleDescAttr(description, i);
+        if (attribute->attisdropped || attribute->attgenerated != '\0') continue;
+        if (fresh->tts_isnull[i] != old->tts_isnull[i]) return false;
+        if (!fresh->tts_isnull[i] &&
+            !datum_image_eq(fresh->tts_values[i], old->tts_values[i], attribute->attbyval, attribute->attlen))
+            return false;
+    }
+    return true;
 }
 
 /// False: the row changed under our hands.
 bool update_in_partitions(Row& row, Table* old) {
     to_root(old, row.table);
     fill_fresh(row, row.table->found);
+    if (row.batch.copying && is_same_row(row, row.table->fresh, row.table->found)) return true;
     Table* partition = route_row(row.batch, row.table, row.table->fresh);
     to_partition(partition, row.table->fresh);
     if (partition == old) return update_row(row.batch, old);
@@ -253,7 +270,8 @@ void write_update(Row& row) {
             done = update_in_partitions(row, old);
         } else {
             fill_fresh(row, row.table->found);
-            done = update_row(row.batch, row.table);
+            done = (row.batch.copying && is_same_row(row, row.table->fresh, row.table->found)) ||
+                   update_row(row.batch, row.table);
         }
         if (done) return;
         CHECK_FOR_INTERRUPTS();

@@ -61,6 +61,12 @@ struct Batch {
     Size buffered_bytes = 0;
     Number n = 0;            // the record at hand
     bool overwrite = false;  // how it was resolved
+    /// The table is being filled by a refresh: `overwrite`, and an update that can not make the missing row
+    /// whole is left to the copy.
+    bool tolerant = false;
+    /// The record is a chunk of a refresh: its rows do not clash with each other, and with `overwrite` a row
+    /// that is the same already is left alone.
+    bool copying = false;
     bool uncounted = false;  // something was written under the current command id
 };
 

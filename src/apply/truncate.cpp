@@ -40,7 +40,7 @@ TableFacts facts_of(Oid relation) {
 }
 
 /// With the rights of `owner`, and as if no setting had been changed.
-void run_as(Oid owner, const std::string& sql) {
+void run_as(Oid owner, const std::string& sql, const std::vector<pg::Param>& parameters = {}) {
     Oid user;
     int security;
     GetUserIdAndSecContext(&user, &security);
@@ -48,7 +48,7 @@ void run_as(Oid owner, const std::string& sql) {
         pg::call([&] { return superuser_arg(owner) ? 0 : SECURITY_RESTRICTED_OPERATION; });
     SetUserIdAndSecContext(owner, security | restriction);
     const int settings_level = NewGUCNestLevel();
-    pg::execute(sql.c_str());
+    pg::execute(sql.c_str(), parameters);
     pg::call([&] { AtEOXact_GUC(false, settings_level); });
     SetUserIdAndSecContext(user, security);
 }
@@ -63,11 +63,23 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         const TableFacts facts = facts_of(relation);
         std::string& list = lists[facts.owner];
         list += list.empty() ? "TRUNCATE TABLE " : ", ";
-        if (!facts.partitioned) list += "ONLY ";
-        list += facts.name;
+        list += table_expression(relation);
     }
     for (const auto& [owner, list] : lists)
         run_as(owner, list + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY"));
+}
+
+void delete_all(Oid relation) {
+    execute_as_owner(relation, "DELETE FROM " + table_expression(relation));
+}
+
+std::string table_expression(Oid relation) {
+    const TableFacts facts = facts_of(relation);
+    return (facts.partitioned ? "" : "ONLY ") + std::string(facts.name);
+}
+
+void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters) {
+    run_as(facts_of(relation).owner, sql, parameters);
 }
 
 }  // namespace onerepl::apply

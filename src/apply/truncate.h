@@ -3,6 +3,8 @@
 
 #include "pg/pg.h"
 
+#include "pg/spi.h"
+
 #include <vector>
 
 namespace onerepl::apply {
@@ -10,5 +12,14 @@ namespace onerepl::apply {
 /// Truncates `relations` together, without CASCADE: what the remote's statement cascaded to has records of
 /// its own. Runs with the rights of the tables' owner. In a transaction with SPI connected; no table is open.
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity);
+
+/// Deletes all rows of a table that others refer to. The rest as above.
+void delete_all(Oid relation);
+
+/// "ONLY schema.table", or without ONLY for a partitioned table.
+std::string table_expression(Oid relation);
+
+/// Runs a statement with the rights of the table's owner.
+void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters = {});
 
 }  // namespace onerepl::apply

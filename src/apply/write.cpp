@@ -182,12 +182,12 @@ bool judge(TM_Result result) {
 
 void insert_row(Batch& batch, Table* table) {
     show_others(batch, table);
-    if (batch.overwrite) flush(batch, table);
+    if (batch.overwrite && !batch.copying) flush(batch, table);
     if (batch.overwrite || table->buffers_inserts) complete_row(table);
     if (batch.overwrite) remove_conflicts(batch, table, table->fresh, nullptr, InvalidOid);
     if (!table->buffers_inserts) return insert_with_triggers(batch, table);
     buffer_row(batch, table);
-    if (batch.overwrite || table->buffered_count == buffered_rows ||
+    if ((batch.overwrite && !batch.copying) || table->buffered_count == buffered_rows ||
         table->buffered_bytes >= buffered_bytes_of_table)
         flush(batch, table);
     else if (batch.buffered_bytes >= buffered_bytes_of_all)

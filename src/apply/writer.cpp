@@ -4,6 +4,7 @@
 
 #include "pg/guard.h"
 
+#include "apply/chunk.h"
 #include "apply/guard.h"
 #include "apply/row.h"
 #include "apply/truncate.h"
@@ -23,6 +24,7 @@ void Writer::begin() {
     truncates_.clear();
     targets_.begin_transaction();
     pg::call([&] { begin_batch(batch_); });
+    windows_.load();
 }
 
 void Writer::abandon() {
@@ -32,13 +34,16 @@ void Writer::abandon() {
 
 Number Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
     batch_.n = incoming.n;
-    batch_.overwrite = false;
+    batch_.overwrite = batch_.tolerant = batch_.copying = false;
     if (!decode_record(incoming.record, record_)) throw pg::Error("22P03", "record cannot be read");
     const Number last = incoming.n + (record_.operation == Operation::skip ? record_.skip_count - 1 : 0);
     if (resolutions != nullptr && !resolutions->empty()) {
         const auto resolution = resolutions->find(incoming.n);
         if (resolution != resolutions->end()) {
-            if (resolution->second == Resolution::skip) return last;
+            if (resolution->second == Resolution::skip) {
+                if (record_.operation == Operation::chunk) write_chunk_record(true);
+                return last;
+            }
             batch_.overwrite = resolution->second == Resolution::overwrite;
         }
     }
@@ -48,6 +53,8 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
         run_truncates();
         if (record_.operation == Operation::describe)
             describe();
+        else if (record_.operation == Operation::chunk)
+            write_chunk_record(false);
         else if (record_.operation != Operation::skip)
             write_row_record();
     }
@@ -83,6 +90,7 @@ void Writer::roll_back_to(std::size_t mark) {
     batch_.check_count = mark;
     batch_.uncounted = true;
     forget_tables(batch_);
+    windows_.load();
 }
 
 void Writer::run_check(std::size_t i) {
@@ -106,10 +114,17 @@ void Writer::match(Target& target) {
 
 void Writer::write_row_record() {
     Target& target = find_target(record_.description);
+    if (windows_.is_open(target.relation)) batch_.overwrite = batch_.tolerant = true;
     pg::call([&] {
         if (batch_.open_count > most_open_tables) close_tables(batch_);
         write_row(batch_, target, record_);
     });
+}
+
+void Writer::write_chunk_record(bool skipped) {
+    Target& target = find_target(record_.description);
+    if (!skipped) write_chunk(batch_, target, record_, row_of_chunk_);
+    windows_.note(target.relation, record_.chunk, batch_.n, skipped);
 }
 
 void Writer::describe() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apply/applier.h"
+#include "apply/refresh_windows.h"
 #include "apply/target.h"
 
 namespace onerepl::apply {
@@ -13,7 +14,7 @@ struct LackingDescription {
 
 class Writer {
   public:
-    explicit Writer(int link) : link_(link), targets_(link) {}
+    explicit Writer(int link) : link_(link), targets_(link), windows_(link) {}
 
     /// In a fresh transaction with SPI connected.
     void begin();
@@ -51,6 +52,7 @@ class Writer {
     Target& find_target(std::uint64_t id);
     void match(Target& target);
     void write_row_record();
+    void write_chunk_record(bool skipped);
     void describe();
     void add_truncate();
     void run_truncates();
@@ -59,6 +61,8 @@ class Writer {
     Targets targets_;
     Batch batch_;
     Record record_;
+    Record row_of_chunk_;
+    RefreshWindows windows_;
     std::vector<PendingTruncate> truncates_;
 };
 

@@ -232,7 +232,9 @@ void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange
         return;
     }
     Values values = taken_apart(row.relation, row.new_row);
-    if (row.old_row && HeapTupleHasExternal(row.new_row)) leave_out_unchanged(table, row, values, change);
+    // A row whose key moves may be new to a central that is just being filled: it needs all of it.
+    if (row.old_row && !change.key_changed && HeapTupleHasExternal(row.new_row))
+        leave_out_unchanged(table, row, values, change);
     change.new_row = storable(table, row.relation, values);
 }
 

@@ -13,6 +13,13 @@ constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
 
+// Of a chunk.
+constexpr std::uint8_t flag_opens = 1;
+constexpr std::uint8_t flag_first = 2;
+constexpr std::uint8_t flag_last = 4;
+constexpr std::uint8_t flag_cancelled = 8;
+constexpr std::uint8_t flag_repair = 16;
+
 // ---------------------------------------------------------------- writing
 
 std::uint16_t count16(std::size_t count) {
@@ -32,7 +39,33 @@ void write_values(ByteWriter& writer, const std::vector<Value>& values) {
     }
 }
 
+std::uint8_t flags_of(const Chunk& chunk) {
+    std::uint8_t flags = 0;
+    if (chunk.opens) flags |= flag_opens;
+    if (chunk.first) flags |= flag_first;
+    if (chunk.last) flags |= flag_last;
+    if (chunk.cancelled) flags |= flag_cancelled;
+    if (chunk.repair) flags |= flag_repair;
+    return flags;
+}
+
+void write_key(ByteWriter& writer, const std::vector<ByteView>& key) {
+    writer.u16(count16(key.size()));
+    for (const ByteView& value : key) writer.counted(value);
+}
+
+void write_chunk(ByteWriter& writer, const Chunk& chunk) {
+    writer.u64(chunk.refresh);
+    writer.u16(count16(chunk.order.size()));
+    for (const KeyOrder order : chunk.order) writer.u8(static_cast<std::uint8_t>(order));
+    write_key(writer, chunk.from);
+    write_key(writer, chunk.to);
+    writer.u32(chunk.row_count);
+    writer.bytes(chunk.rows);
+}
+
 std::uint8_t flags_of(const Record& record) {
+    if (record.operation == Operation::chunk) return flags_of(record.chunk);
     std::uint8_t flags = 0;
     if (record.operation == Operation::update && record.old_key) flags |= flag_old_key;
     if (record.operation == Operation::truncate && record.truncate_cascade) flags |= flag_cascade;
@@ -66,6 +99,55 @@ bool read_values(ByteReader& reader, std::vector<Value>& values) {
     for (Value& value : values)
         if (!read_value(reader, value)) return false;
     return true;
+}
+
+bool read_order(ByteReader& reader, std::vector<KeyOrder>& order) {
+    const std::size_t count = reader.u16();
+    if (!reader.ok() || count > reader.left()) return false;
+    order.clear();
+    for (const std::uint8_t byte : reader.bytes(count)) {
+        const KeyOrder one{byte};
+        if (one != KeyOrder::natural && one != KeyOrder::collate_c && one != KeyOrder::text) return false;
+        order.push_back(one);
+    }
+    return true;
+}
+
+/// A bound of the range: nothing, or a value for each column of the key.
+bool read_bound(ByteReader& reader, std::size_t columns, std::vector<ByteView>& key) {
+    const std::size_t count = reader.u16();
+    if (count != 0 && count != columns) return false;
+    key.clear();
+    for (std::size_t i = 0; i < count && reader.ok(); i++) key.push_back(reader.counted());
+    return reader.ok();
+}
+
+/// The rows are as many as is said, and nothing is behind them.
+bool are_rows(ByteView bytes, std::uint32_t count) {
+    ChunkRows rows(bytes);
+    std::vector<Value> row;
+    for (std::uint32_t i = 0; i < count; i++)
+        if (!rows.next(row)) return false;
+    return rows.at_end();
+}
+
+bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
+    chunk.opens = (flags & flag_opens) != 0;
+    chunk.first = (flags & flag_first) != 0;
+    chunk.last = (flags & flag_last) != 0;
+    chunk.cancelled = (flags & flag_cancelled) != 0;
+    chunk.repair = (flags & flag_repair) != 0;
+    if ((flags & ~(flag_opens | flag_first | flag_last | flag_cancelled | flag_repair)) != 0) return false;
+    chunk.refresh = reader.u64();
+    if (chunk.refresh > largest_number || !read_order(reader, chunk.order)) return false;
+    if (!read_bound(reader, chunk.order.size(), chunk.from)) return false;
+    if (!read_bound(reader, chunk.order.size(), chunk.to)) return false;
+    chunk.row_count = reader.u32();
+    chunk.rows = reader.bytes(reader.left());
+    const bool is_mark = chunk.opens || chunk.cancelled;
+    if (is_mark && (chunk.opens == chunk.cancelled || chunk.first || chunk.last || chunk.row_count > 0))
+        return false;
+    return reader.ok() && are_rows(chunk.rows, chunk.row_count);
 }
 
 bool read_old_key(ByteReader& reader, Record& record) {
@@ -108,6 +190,8 @@ bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
         case Operation::describe:
             record.table = reader.bytes(reader.left());
             return flags == 0;
+        case Operation::chunk:
+            return read_chunk(reader, flags, record.chunk);
         case Operation::skip:
             break;
     }
@@ -125,9 +209,17 @@ void prepare(Record& record) {
     record.truncate_cascade = false;
     record.truncate_restart_identity = false;
     record.skip_count = 1;
+    if (record.operation != Operation::chunk) record.chunk = {};
 }
 
 }  // namespace
+
+bool ChunkRows::next(std::vector<Value>& row) {
+    ByteReader reader(left_);
+    if (left_.empty() || !read_values(reader, row)) return false;
+    left_ = left_.last(reader.left());
+    return true;
+}
 
 void encode_record(const Record& record, Bytes& out) {
     ByteWriter writer(out);
@@ -145,6 +237,8 @@ void encode_record(const Record& record, Bytes& out) {
             return write_values(writer, record.old_key ? *record.old_key : std::vector<Value>{});
         case Operation::describe:
             return writer.bytes(record.table);
+        case Operation::chunk:
+            return write_chunk(writer, record.chunk);
         case Operation::truncate:
         case Operation::skip:
             return;

@@ -15,6 +15,7 @@ enum class Operation : std::uint8_t {
     truncate = 'T',
     describe = 'R',  // a table description takes effect here; its object is the table (P17)
     skip = 'S',      // a number that means nothing to this link; counts as written (P17)
+    chunk = 'C',     // a piece of a table's copy, exact at its number (Part III, P17)
 };
 
 enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', binary = 'b' };
@@ -22,6 +23,32 @@ enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', b
 struct Value {
     ValueKind kind = ValueKind::null;
     ByteView bytes{};  // text: in A's server encoding, no terminator; binary: the type's send format
+};
+
+/// How the values of a key column are ordered where ranges of keys are compared, so that both sides agree.
+enum class KeyOrder : std::uint8_t {
+    natural = 'n',    // the type's own order
+    collate_c = 'c',  // a string: bytes of its characters' codes (COLLATE "C")
+    text = 't',       // the value's text, as collate_c
+};
+
+/// Part III: rows of one table whose keys lie in (from, to], as they were when all numbers before the chunk's
+/// had happened and none behind it. The chunks of one refresh follow each other by key; all rows of a table
+/// without key are in the chunks of one transaction.
+struct Chunk {
+    std::uint64_t refresh = 0;  // A's id of the refresh, never used again
+    /// The table is about to be copied: until the last chunk its changes are written tolerantly. Has no rows.
+    bool opens = false;
+    bool first = false;             // the first one with rows: B empties the table, unless it is repaired
+    bool last = false;              // the copy is complete
+    bool cancelled = false;         // the copy ends here and is not complete. Has no rows.
+    bool repair = false;            // B's rows stay where they are equal; those in the range that A lacks go
+    std::vector<KeyOrder> order{};  // for each column of the key
+    /// The keys as text, in A's encoding; empty: from the first row, to the last.
+    std::vector<ByteView> from{};
+    std::vector<ByteView> to{};
+    std::uint32_t row_count = 0;
+    ByteView rows{};  // read them by ChunkRows
 };
 
 struct Record {
@@ -40,6 +67,7 @@ struct Record {
     bool truncate_restart_identity = false;
     /// skip: how many numbers from n on mean nothing to this link; at least 1.
     std::uint64_t skip_count = 1;
+    Chunk chunk{};
 };
 
 void encode_record(const Record& record, Bytes& out);
@@ -48,6 +76,18 @@ std::optional<Record> decode_record(ByteView in);
 /// The same into a record that is used again, so that its memory is too. False: not a record, and `record` is
 /// undefined.
 bool decode_record(ByteView in, Record& record);
+
+/// Walks through a chunk's rows.
+class ChunkRows {
+  public:
+    explicit ChunkRows(ByteView rows) : left_(rows) {}
+    /// The next row: the description's columns in their order. False at the end, or if that is no row.
+    bool next(std::vector<Value>& row);
+    bool at_end() const { return left_.empty(); }
+
+  private:
+    ByteView left_;
+};
 
 struct ColumnDescription {
     std::string name{};

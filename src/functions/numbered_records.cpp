@@ -84,7 +84,9 @@ struct Object {
 };
 
 bool is_about(const log::LogEntry& entry, const Object& object, Descriptions& descriptions) {
-    if (entry.operation == Operation::describe || entry.operation == Operation::truncate) return false;
+    if (entry.operation != Operation::insert && entry.operation != Operation::update &&
+        entry.operation != Operation::remove)
+        return false;
     const TableDescription* const table = descriptions.find(entry.description);
     if (table == nullptr || qualified_name(*table) != object.relation) return false;
     const RecordText text = text_of(entry, descriptions);

@@ -154,6 +154,8 @@ const char* name_of(Operation operation) {
             return "truncate";
         case Operation::describe:
             return "describe";
+        case Operation::chunk:
+            return "refresh";
         case Operation::skip:
             return "skip";
     }

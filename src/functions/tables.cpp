@@ -75,10 +75,15 @@ pg::Param relation_parameter(Oid relation) {
 
 void add_table(FunctionCallInfo fcinfo) {
     const Oid relation = PG_GETARG_OID(0);
+    const std::string initial = text_argument(fcinfo, 2);
+    if (initial != "identical" && initial != "refresh")
+        throw pg::Error("22023", "unknown initial \"" + initial + "\"", "Use 'identical' or 'refresh'.");
     check_owner(relation);
     const AsOwner owner(fcinfo->flinfo->fn_oid);
     pg::SpiConnection spi;
     pg::execute("SELECT onerepl.track($1, $2)", {relation_parameter(relation), PG_GETARG_BOOL(1)});
+    if (initial == "refresh")
+        pg::execute("SELECT onerepl.refresh_new_table($1)", {relation_parameter(relation)});
     spi.finish();
 }
 

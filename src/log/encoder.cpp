@@ -197,8 +197,22 @@ void RecordEncoder::encode(const PackedRecord& record, Bytes& out) {
         case Operation::describe:
             return writer.bytes(description_);
         case Operation::truncate:
+        case Operation::chunk:
         case Operation::skip:
             return;
+    }
+}
+
+void RecordEncoder::encode_row(const Datum* values, const bool* nulls, Bytes& out) {
+    ByteWriter writer(out);
+    writer.u16(static_cast<std::uint16_t>(row_.size()));
+    for (const Column& column : row_) {
+        if (column.form == Form::omitted)
+            writer.u8(static_cast<std::uint8_t>(ValueKind::unchanged));
+        else if (nulls[column.index])
+            writer.u8(static_cast<std::uint8_t>(ValueKind::null));
+        else
+            put_value(column, values[column.index], out);
     }
 }
 

@@ -197,24 +197,59 @@ void write_batch(Position& position, const std::vector<NumberedTransaction>& tra
     position.identity = identity_at(batch, position.last);
 }
 
-/// True if something was written.
-bool number_new(Position& position, const Snapshot& now) {
+NumberingGuest* registered_guest = nullptr;
+// What a guest says in `before` must come before the changes, so it may try again.
+constexpr int tries_with_guest = 3;
+
+/// A guest's work of one step, in which it is known whether an error is the guest's.
+class Guest {
+    template <class Work>
+    auto at_work(Work&& work) {
+        works_ = true;
+        auto result = work();
+        works_ = false;
+        return result;
+    }
+
+  public:
+    explicit Guest(NumberingGuest* guest) : guest_(guest) {}
+    bool begin() {
+        return guest_ && at_work([&] { return guest_->begin(); });
+    }
+    std::vector<NumberedTransaction> before(Number first) {
+        if (!guest_) return {};
+        return at_work([&] { return guest_->before(first); });
+    }
+    std::vector<NumberedTransaction> behind(Number first) {
+        return at_work([&] { return guest_->behind(first); });
+    }
+    bool works() const { return works_; }
+
+  private:
+    NumberingGuest* guest_;
+    bool works_ = false;
+};
+
+/// True if something was written. Only the step's last batch holds its snapshot.
+bool number_new(Position& position, const Snapshot& now, Guest& guest) {
+    const bool more_behind = guest.begin();
+    const std::vector<NumberedTransaction> before = guest.before(position.last + 1);
     NewTransactions found(position.snapshot, now);
     std::vector<NumberedTransaction> chunk, following;
-    found.next(position.last, chunk);
-    const bool any = !chunk.empty();
+    found.next(before.empty() ? position.last : before.back().last(), chunk);
+    const bool any = more_behind || !before.empty() || !chunk.empty();
+    if (!before.empty()) write_batch(position, before, chunk.empty() && !more_behind ? &now : nullptr);
     while (!chunk.empty()) {
         found.next(chunk.back().last(), following);
-        write_batch(position, chunk, following.empty() ? &now : nullptr);
+        write_batch(position, chunk, following.empty() && !more_behind ? &now : nullptr);
         chunk.swap(following);
     }
     found.close();
+    if (more_behind) write_batch(position, guest.behind(position.last + 1), &now);
     return any;
 }
 
-}  // namespace
-
-Number number_changes() {
+Number number_with(Guest& guest) {
     Position position;
     Snapshot now;
     bool any = false;
@@ -230,11 +265,31 @@ Number number_changes() {
             if (!quiet_step.snapshot.text.empty() && quiet_step.last == position.last)
                 position.snapshot = quiet_step.snapshot;
             now = current_snapshot();
-            any = number_new(position, now);
+            any = number_new(position, now, guest);
         },
         true);
     quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
     return position.last;
+}
+
+}  // namespace
+
+void set_numbering_guest(NumberingGuest* guest) {
+    registered_guest = guest;
+}
+
+Number number_changes() {
+    for (int tries = 0; tries < tries_with_guest; tries++) {
+        Guest guest(registered_guest);
+        try {
+            return number_with(guest);
+        } catch (const pg::Error& error) {
+            if (!guest.works()) throw;
+            registered_guest->failed(error.report());
+        }
+    }
+    Guest nobody(nullptr);
+    return number_with(nobody);
 }
 
 Number last_number() {

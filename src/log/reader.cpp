@@ -5,7 +5,9 @@ extern "C" {
 #include "mb/pg_wchar.h"
 }
 
+#include "core/bytes.h"
 #include "log/batch.h"
+#include "log/chunk.h"
 #include "log/encoder.h"
 #include "log/pack_cache.h"
 #include "log/pack_scan.h"
@@ -61,6 +63,7 @@ class Scratch {
 
 /// What stays between reads.
 struct Reader::State {
+    int link = 0;
     Layouts layouts;
     Bytes encoded;
 
@@ -145,6 +148,7 @@ class Reading {
   private:
     ReadEnd batches();
     ReadEnd transaction(const NumberedTransaction& transaction);
+    ReadEnd chunks(const NumberedTransaction& transaction);
     ReadEnd in_log_order(const NumberedTransaction& transaction);
     ReadEnd pack(const NumberedTransaction& transaction, ByteView data, Number& n);
     ReadEnd out_of_log_order(const NumberedTransaction& transaction);
@@ -169,8 +173,39 @@ ReadEnd Reading::batches() {
 }
 
 ReadEnd Reading::transaction(const NumberedTransaction& transaction) {
+    if (transaction.table == chunk_table) return chunks(transaction);
     const bool ordered = (transaction.flags & flag_out_of_order) && transaction.count > 1;
     return ordered ? out_of_log_order(transaction) : in_log_order(transaction);
+}
+
+/// Where the description's id is in an encoded record that is not a skip.
+std::uint64_t description_of(ByteView record) {
+    ByteReader reader(record);
+    reader.u16();
+    return reader.u64();
+}
+
+ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
+    const int link = static_cast<int>(transaction.flags);
+    while (next_ <= std::min(to_, transaction.last())) {
+        const bool wanted = state_.link == 0 || state_.link == link;
+        std::optional<Bytes> record;
+        if (wanted) record = load_chunk(next_);
+        if (!record && state_.link == link) return ReadEnd::missing;
+        LogEntry entry;
+        entry.n = next_;
+        entry.last_of_transaction = entry.n == transaction.last();
+        if (record) {
+            entry.operation = Operation::chunk;
+            entry.description = description_of(*record);
+        } else {
+            encode_record(Record{}, record.emplace());
+        }
+        entry.record = *record;
+        next_++;
+        if (!each_(entry)) return ReadEnd::stopped;
+    }
+    return ReadEnd::done;
 }
 
 /// Encodes the record next_ and gives it to the caller; false if he wants no more. Moves next_.
@@ -256,7 +291,9 @@ ReadEnd Reading::out_of_log_order(const NumberedTransaction& transaction) {
 
 }  // namespace
 
-Reader::Reader() : state_(std::make_unique<State>()) {}
+Reader::Reader(int link) : state_(std::make_unique<State>()) {
+    state_->link = link;
+}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;

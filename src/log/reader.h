@@ -33,7 +33,8 @@ enum class ReadEnd : std::uint8_t {
 /// a place of its own had better have a Reader of its own.
 class Reader {
   public:
-    Reader();
+    /// `link`: whose numbers are read; those of other links' chunks are skips (P17). 0: every link's.
+    explicit Reader(int link = 0);
     ~Reader();
     Reader(Reader&&) noexcept;
     Reader& operator=(Reader&&) noexcept;

@@ -20,6 +20,9 @@ struct Built {
 /// One per link, because of what it keeps for the next body. All in a transaction with SPI connected.
 class BodyBuilder {
   public:
+    /// `link`: id in onerepl.link.
+    explicit BodyBuilder(int link) : reader_(link) {}
+
     /// `part_size`: bytes of one part of a record that is larger than that (RemoteConfig::batch_bytes).
     Built build(const Parties& parties, const Outgoing& outgoing, std::uint64_t part_size);
     /// Numbers up to `n` will not be asked for in parts again.

@@ -48,6 +48,7 @@ LinkSender::LinkSender(Link link, const Uuid& own_id, Number last, http::Client&
       client_(client),
       journal_(link_.id),
       remote_(worker::now(), config(), load_position(link_), last, journal_, *this),
+      builder_(link_.id),
       stop_stored_(link_.stop) {
     position_seq_ =
         pg::query_int8("SELECT seq FROM onerepl.position WHERE link = $1 ORDER BY seq DESC LIMIT 1",

@@ -40,6 +40,8 @@ class LinkSender : private NumberedHistory {
     void store();
     /// Microseconds until `form` may have something if nothing happens; 0: now.
     Time time_to_wait();
+    /// S_a.
+    Number confirmed() const { return remote_.position().confirmed; }
     Stop stopped() const { return remote_.stopped(); }
     /// Id of a post of this link.
     bool owns(std::uint64_t post) const { return posted_.contains(post); }

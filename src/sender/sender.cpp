@@ -9,6 +9,7 @@
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "sender/demand.h"
+#include "refresh/chunk_maker.h"
 #include "sender/link_sender.h"
 #include "worker/housekeeping.h"
 #include "worker/shared.h"
@@ -28,7 +29,7 @@ constexpr Time after_error = 1 * second;
 
 class Sender {
   public:
-    Sender() : client_(poller_), waiter_(poller_.descriptor()) {}
+    Sender() : client_(poller_), waiter_(poller_.descriptor()) { log::set_numbering_guest(&chunks_); }
 
     [[noreturn]] void run() {
         for (;;) {
@@ -56,6 +57,7 @@ class Sender {
         const std::vector<http::Completion> completions = std::exchange(completions_, {});
         if (!completions.empty()) each_link([&](LinkSender& link) { take(link, completions); });
         if (demand_.due(worker::now()) && !find_demand()) worker::finish();
+        confirmed_ = confirmed();
         const Number last = log::number_changes();
         load(last);
         each_link([&](LinkSender& link) {
@@ -122,8 +124,17 @@ class Sender {
         known = std::make_unique<LinkSender>(std::move(link), own_id_, last, client_);
     }
 
+    /// Changes when a link's S_a does.
+    Number confirmed() const {
+        Number sum = 0;
+        for (auto& [id, link] : links_) sum += link->confirmed();
+        return sum;
+    }
+
     Time time_to_wait() {
-        Time wait = longest_wait;
+        // A refresh goes on when its chunks are confirmed.
+        if (chunks_.is_busy() && confirmed() != confirmed_) return 0;
+        Time wait = std::min(longest_wait, chunks_.time_to_wait());
         for (auto& [id, link] : links_) wait = std::min(wait, link->time_to_wait());
         return wait;
     }
@@ -134,6 +145,8 @@ class Sender {
     worker::RemoteHousekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
     std::vector<http::Completion> completions_;
+    refresh::ChunkMaker chunks_;
+    Number confirmed_ = 0;  // as the last numbering step saw it
     Links links_;
     Uuid own_id_{};
 };

@@ -133,7 +133,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl_restart_link(text, bool) IS
 'Starts a stopped link anew (P9); call it at both ends, first at the central. You answer for the tables: they must be the same
-in both databases when the remote calls it. On the remote the link goes on behind the newest number of the log; on the central
+in both databases when the remote calls it, or the remote calls onerepl_refresh for them in the same transaction. On the remote the link goes on behind the newest number of the log; on the central
 everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
 to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
 Errors: 42704 no such link.';
@@ -147,6 +147,7 @@ COMMENT ON FUNCTION onerepl.set_capture_stopped(bool) IS
 CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.end_refreshes(start_behind_last.link);
     DELETE FROM onerepl.position AS p WHERE p.link = start_behind_last.link;
     DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
     UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity
@@ -186,6 +187,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
     DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;
     DELETE FROM onerepl.remote_description AS d WHERE d.link = restart_as_central.link;
+    DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
     UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL WHERE l.id = restart_as_central.link;
 $$;
 COMMENT ON FUNCTION onerepl.restart_as_central(int) IS 'B''s part of onerepl_restart_link.';

@@ -171,6 +171,9 @@ CREATE FUNCTION onerepl.untrack(relation regclass) RETURNS void
 DECLARE
     member regclass;
 BEGIN
+    UPDATE onerepl.refresh AS r SET state = 'cancelling', outcome = 'cancelled'
+        WHERE r.state IN ('waiting', 'running', 'paused')
+          AND r.relation IN (SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = untrack.relation);
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = untrack.relation LOOP
         PERFORM onerepl.drop_triggers(member, '!onerepl\_truncate'), onerepl.drop_triggers(member, '!onerepl\_lock');
     END LOOP;
@@ -215,17 +218,18 @@ COMMENT ON FUNCTION onerepl.track_schema(text, regclass[]) IS 'onerepl_add_schem
 
 -- These run with the caller's rights until they have found that the tables are the caller's, and then with their owner's.
 
-CREATE FUNCTION onerepl_add_table(relation regclass, lock_pending bool DEFAULT false) RETURNS void
+CREATE FUNCTION onerepl_add_table(relation regclass, lock_pending bool DEFAULT false, initial text DEFAULT 'identical') RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_table'
     SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION onerepl_add_table(regclass, bool) IS
+COMMENT ON FUNCTION onerepl_add_table(regclass, bool, text) IS
 'Tracks a table: from now on each change of it goes to every central. A partitioned table is tracked with all its partitions,
-those that come later included. lock_pending: the lock rule of the state table (P6). Calling it again makes damaged or missing
+those that come later included. lock_pending: the lock rule of the state table (P6). initial: ''identical'', the central''s table is the
+same already; ''refresh'', it is filled by onerepl on every link (as onerepl_refresh does, method ''empty''). Calling it again makes damaged or missing
 triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
 missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
 Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
 system catalog or onerepl''s own; 42710 it is a partition of a
-tracked table, or has a partition that is tracked by itself.';
+tracked table, or has a partition that is tracked by itself; 22023 unknown initial.';
 
 CREATE FUNCTION onerepl_add_schema(schema_name text) RETURNS int
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'

@@ -59,6 +59,9 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
                'Look at onerepl_status() there.'
             WHERE c.peer_state ~ '^(failed|stopped|paused)'
         UNION ALL
+        SELECT 'refreshing', 'Nothing: see onerepl.refresh_progress.'
+            FROM onerepl.refresh AS f WHERE f.link = l.id AND f.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')
+        UNION ALL
         SELECT 'in step', 'Nothing.' WHERE s = m
         UNION ALL
         SELECT 'running', 'Nothing.'
@@ -92,6 +95,12 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
             WHERE c.peer_state ~ '^(blocked|stopped|paused)'
         UNION ALL
         SELECT format('waiting for %s', s + 1), 'Nothing: it was asked for.' WHERE queue.n > s + 1
+        UNION ALL
+        SELECT 'incomplete', 'Some tables are not complete: see onerepl.refresh_progress, and call onerepl_refresh at the remote.'
+            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state IN ('incomplete', 'cancelled')
+        UNION ALL
+        SELECT 'refreshing', 'Nothing: see onerepl.refresh_progress which tables are not complete yet.'
+            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state <> 'done'
         UNION ALL
         SELECT 'in step', 'Nothing.' WHERE s = m
         UNION ALL
@@ -177,6 +186,6 @@ link, role: its name, and what this database is on it, ''remote'' or ''central''
 contact. s: S, what is confirmed (remote) or written (central); m: M, the newest number of the remote''s log, on the central as last
 told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
 lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
-state: in step, running, starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
+state: in step, running, refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
 the central is or has ..., the remote is ...; last_contact: the last authentic message of the peer; last_error: of the last contact, null if it
 was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';

@@ -1,5 +1,6 @@
 -- Who may do what. Superusers may everything; everybody else nothing, but:
---   pg_monitor: onerepl_status(), onerepl.journal, onerepl.queue, onerepl.problems, which show no row of a table.
+--   pg_monitor: onerepl_status(), onerepl.journal, onerepl.queue, onerepl.problems, onerepl.refresh_progress, which show no
+--   row of a table.
 -- More is granted function by function (GRANT EXECUTE ON FUNCTION onerepl_pause(text) TO ...); reading keys and rows, with
 -- GRANT USAGE ON SCHEMA onerepl, GRANT SELECT ON onerepl.log, onerepl.failed and GRANT EXECUTE ON FUNCTION onerepl.log_records.
 -- Nobody needs rights on onerepl.link, which holds the secrets.
@@ -18,14 +19,18 @@ REVOKE ALL ON FUNCTION onerepl_resume(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_block(text, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_unblock(text, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_wait(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION onerepl_add_table(regclass, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_add_table(regclass, bool, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_add_schema(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_table(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resolve(text, int8, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resolve_all(text, text, text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_object_state(regclass, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_status() FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_refresh_pause(text, regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_refresh_resume(text, regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_refresh_cancel(text, regclass) FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA onerepl TO pg_monitor;
 GRANT EXECUTE ON FUNCTION onerepl_status() TO pg_monitor;
-GRANT SELECT ON onerepl.journal, onerepl.queue, onerepl.problems TO pg_monitor;
+GRANT SELECT ON onerepl.journal, onerepl.queue, onerepl.problems, onerepl.refresh_progress TO pg_monitor;

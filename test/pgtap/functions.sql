@@ -15,7 +15,7 @@ SELECT has_function('public', 'onerepl_add_remote', ARRAY['text', 'text', 'inter
 SELECT has_function('public', 'onerepl_remove_central', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_remote', ARRAY['text']);
 SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean']);
-SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean']);
+SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text']);
 SELECT has_function('public', 'onerepl_add_schema', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_table', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_block', ARRAY['text', 'bigint']);
@@ -32,7 +32,7 @@ SELECT has_function('onerepl', 'write_journal', ARRAY['integer', 'integer', 'tex
 
 SELECT function_returns('public', 'onerepl_add_central', ARRAY['text', 'text', 'text', 'interval', 'interval', 'interval'], 'integer');
 SELECT function_returns('public', 'onerepl_add_remote', ARRAY['text', 'text', 'interval', 'interval'], 'integer');
-SELECT function_returns('public', 'onerepl_add_table', ARRAY['regclass', 'boolean'], 'void');
+SELECT function_returns('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text'], 'void');
 SELECT function_returns('public', 'onerepl_add_schema', ARRAY['text'], 'integer');
 SELECT function_returns('public', 'onerepl_wait', ARRAY['text', 'interval'], 'boolean');
 SELECT function_returns('public', 'onerepl_resolve_all', ARRAY['text', 'text', 'text', 'text', 'text'], 'bigint');

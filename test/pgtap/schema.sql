@@ -28,14 +28,14 @@ SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl
 SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'r'
                   AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = ours.oid AND i.indisprimary)$$,
                 'every table has a primary key');
-SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'v' AND relname IN ('log', 'journal', 'queue', 'failed', 'problems')
+SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'v' AND relname IN ('log', 'journal', 'queue', 'failed', 'problems', 'refresh_progress')
                   AND obj_description(oid, 'pg_class') IS NULL$$, 'every view of the administrator has a comment');
 
 -- rights
 SELECT is_empty($$SELECT relname, a.* FROM ours, aclexplode(relacl) AS a WHERE a.grantee NOT IN (relowner, 'pg_monitor'::regrole)$$,
                 'nobody but the owner and pg_monitor has a right on a table or view');
 SELECT set_eq($$SELECT relname::text || ' ' || a.privilege_type FROM ours, aclexplode(relacl) AS a WHERE a.grantee = 'pg_monitor'::regrole$$,
-              ARRAY['journal SELECT', 'queue SELECT', 'problems SELECT'], 'pg_monitor reads views without rows of tables');
+              ARRAY['journal SELECT', 'queue SELECT', 'problems SELECT', 'refresh_progress SELECT'], 'pg_monitor reads views without rows of tables');
 SELECT schema_privs_are('onerepl', 'public', ARRAY[]::text[]);
 SELECT schema_privs_are('onerepl', 'pg_monitor', ARRAY['USAGE']);
 CREATE ROLE onerepl_tap_reader IN ROLE pg_monitor, pg_read_all_settings;

@@ -25,6 +25,35 @@ std::vector<Value> values_from(const std::string& text, std::deque<Bytes>& store
     return values;
 }
 
+std::vector<ByteView> key_from(const std::string& text, std::deque<Bytes>& store) {
+    std::vector<ByteView> key;
+    for (const std::string& word : test::words(text)) key.push_back(store.emplace_back(test::from_hex(word)));
+    return key;
+}
+
+Chunk chunk_from(const test::Section& section, std::deque<Bytes>& store) {
+    Chunk chunk;
+    chunk.refresh = section.number("refresh");
+    chunk.opens = section.has("opens");
+    chunk.first = section.has("first");
+    chunk.last = section.has("last");
+    chunk.cancelled = section.has("cancelled");
+    chunk.repair = section.has("repair");
+    if (section.has("order"))
+        for (const std::string& word : test::words(section.text("order")))
+            chunk.order.push_back(static_cast<KeyOrder>(word.at(0)));
+    if (section.has("key_from")) chunk.from = key_from(section.text("key_from"), store);
+    if (section.has("key_to")) chunk.to = key_from(section.text("key_to"), store);
+    if (!section.has("rows")) return chunk;
+    // A row is encoded as in an insert, whose first ten bytes are not the row's.
+    Record insert{.operation = Operation::insert, .row = values_from(section.text("rows"), store)};
+    Bytes encoded;
+    encode_record(insert, encoded);
+    chunk.row_count = 1;
+    chunk.rows = ByteView(store.emplace_back(encoded)).subspan(10);
+    return chunk;
+}
+
 Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     Record record;
     record.operation = static_cast<Operation>(section.text("operation").at(0));
@@ -36,6 +65,7 @@ Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     if (section.has("truncate_restart_identity"))
         record.truncate_restart_identity = section.flag("truncate_restart_identity");
     if (section.has("skip_count")) record.skip_count = section.number("skip_count");
+    if (record.operation == Operation::chunk) record.chunk = chunk_from(section, store);
     return record;
 }
 
@@ -45,6 +75,26 @@ void expect_same(const std::vector<Value>& a, const std::vector<Value>& b) {
         EXPECT_EQ(a[i].kind, b[i].kind) << i;
         EXPECT_EQ(to_hex(a[i].bytes), to_hex(b[i].bytes)) << i;
     }
+}
+
+std::vector<std::string> hexadecimal(const std::vector<ByteView>& key) {
+    std::vector<std::string> all;
+    for (const ByteView value : key) all.push_back(to_hex(value));
+    return all;
+}
+
+void expect_same(const Chunk& a, const Chunk& b) {
+    EXPECT_EQ(a.refresh, b.refresh);
+    EXPECT_EQ(a.opens, b.opens);
+    EXPECT_EQ(a.first, b.first);
+    EXPECT_EQ(a.last, b.last);
+    EXPECT_EQ(a.cancelled, b.cancelled);
+    EXPECT_EQ(a.repair, b.repair);
+    EXPECT_EQ(a.order, b.order);
+    EXPECT_EQ(hexadecimal(a.from), hexadecimal(b.from));
+    EXPECT_EQ(hexadecimal(a.to), hexadecimal(b.to));
+    EXPECT_EQ(a.row_count, b.row_count);
+    EXPECT_EQ(to_hex(a.rows), to_hex(b.rows));
 }
 
 void expect_same(const Record& a, const Record& b) {
@@ -57,6 +107,7 @@ void expect_same(const Record& a, const Record& b) {
     EXPECT_EQ(a.truncate_cascade, b.truncate_cascade);
     EXPECT_EQ(a.truncate_restart_identity, b.truncate_restart_identity);
     EXPECT_EQ(a.skip_count, b.skip_count);
+    expect_same(a.chunk, b.chunk);
 }
 
 TEST(RecordVectors, EncodeAndDecodeBothWays) {
@@ -79,7 +130,7 @@ TEST(RecordVectors, EncodeAndDecodeBothWays) {
         expect_same(reused, record);
         operations.insert(record.operation);
     }
-    EXPECT_EQ(operations.size(), 6u) << "a vector for each operation";
+    EXPECT_EQ(operations.size(), 7u) << "a vector for each operation";
 }
 
 TableDescription description_from(const test::Section& section) {
@@ -230,6 +281,64 @@ TEST(RecordGarbage, RefusesUnknownOperationsFlagsAndKinds) {
                                      "0000000000000007"
                                      "0001"
                                      "62ffffffff")));  // false length
+}
+
+TEST(RecordGarbage, RefusesChunksThatContradictThemselves) {
+    const std::string head =
+        "0000000000000007"
+        "0000000000000003";
+    const std::string no_key =
+        "0000"
+        "0000"
+        "0000";
+    EXPECT_TRUE(decode_record(test::from_hex("4300" + head + no_key + "00000000")));
+    EXPECT_FALSE(decode_record(test::from_hex("4320" + head + no_key + "00000000")));  // unknown flag
+    EXPECT_FALSE(
+        decode_record(test::from_hex("4303" + head + no_key + "00000000")));  // opens and is the first
+    EXPECT_FALSE(
+        decode_record(test::from_hex("4309" + head + no_key + "00000000")));  // opens and is cancelled
+    EXPECT_FALSE(decode_record(test::from_hex("4301" + head + no_key +
+                                              "00000001"
+                                              "0000")));  // opens with a row
+    EXPECT_FALSE(decode_record(test::from_hex("4300" + head + no_key +
+                                              "00000002"
+                                              "0000")));  // a row too few
+    EXPECT_FALSE(decode_record(test::from_hex("4300" + head + no_key +
+                                              "00000000"
+                                              "0000")));  // a row too many
+    EXPECT_FALSE(decode_record(test::from_hex("4300" + head +
+                                              "0001"
+                                              "78"
+                                              "0000"
+                                              "0000"
+                                              "00000000")));  // order x
+    EXPECT_FALSE(decode_record(test::from_hex("4300" + head +
+                                              "0001"
+                                              "6e"
+                                              "0002"
+                                              "00000000"
+                                              "00000000"
+                                              "0000"
+                                              "00000000")));
+}
+
+TEST(Chunk, RowsAreReadOneByOne) {
+    Record insert{.operation = Operation::insert};
+    insert.row = {Value{ValueKind::null, {}}, Value{ValueKind::text, view("x")}};
+    Bytes rows;
+    encode_record(insert, rows);
+    rows.erase(rows.begin(), rows.begin() + 10);
+    const Bytes one = rows;
+    rows.insert(rows.end(), one.begin(), one.end());
+    ChunkRows reader(rows);
+    std::vector<Value> row;
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_FALSE(reader.at_end());
+        ASSERT_TRUE(reader.next(row));
+        expect_same(row, insert.row);
+    }
+    EXPECT_TRUE(reader.at_end());
+    EXPECT_FALSE(reader.next(row));
 }
 
 TEST(DescriptionGarbage, CutOrFlippedIsRefusedOrMeansSomethingElse) {

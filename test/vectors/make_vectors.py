@@ -52,6 +52,15 @@ def record(operation, description=0, old_key=None, row=None, table=b"", cascade=
     return out + table
 
 
+def chunk(description_id, refresh, flags=0, order="", key_from=(), key_to=(), rows=()):
+    def key(bounds):
+        return struct.pack(">H", len(bounds)) + b"".join(counted(bound) for bound in bounds)
+
+    out = b"C" + bytes([flags]) + struct.pack(">QQ", description_id, refresh)
+    out += struct.pack(">H", len(order)) + order.encode() + key(key_from) + key(key_to)
+    return out + struct.pack(">I", len(rows)) + b"".join(values(row) for row in rows)
+
+
 def description(table):
     out = struct.pack(">Q", table["id"])
     for name in ("schema", "name", "encoding"):
@@ -202,6 +211,31 @@ def records():
         ),
         section("describe", record("R", 7, table=DESCRIPTION), "R", description=7, table=text(DESCRIPTION)),
         section("skip", record("S", count=1000), "S", skip_count=1000),
+        section("chunk that opens a refresh", chunk(7, 3, 1), "C", description=7, refresh=3, opens=1),
+        section(
+            "chunk",
+            chunk(7, 3, 18, "nn", (b"41", b"4"), (b"42", b"4"), [ROW]),
+            "C",
+            description=7,
+            refresh=3,
+            first=1,
+            repair=1,
+            order="n n",
+            key_from="3431 34",
+            key_to="3432 34",
+            rows=value_text(ROW),
+        ),
+        section(
+            "last chunk",
+            chunk(7, 3, 4, "ct", (b"b", b"x"), (), []),
+            "C",
+            description=7,
+            refresh=3,
+            last=1,
+            order="c t",
+            key_from="62 78",
+        ),
+        section("chunk that ends a cancelled refresh", chunk(7, 3, 8), "C", description=7, refresh=3, cancelled=1),
     ]
 
 

@@ -1,0 +1,141 @@
+// Counts before it looks: mostly there is nothing to remove.
+#include "apply/surplus.h"
+
+#include "apply/truncate.h"
+#include "pg/array_text.h"
+#include "pg/guard.h"
+#include "pg/spi.h"
+#include "refresh/key_order.h"
+
+extern "C" {
+#include "access/table.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+namespace onerepl::apply {
+
+namespace {
+
+struct KeyColumn {
+    std::string name;  // quoted
+    Oid type;
+    KeyOrder order;
+};
+
+/// Our own column must have the order that the remote went by.
+void check_order(const Target& target, const KeyColumn& column) {
+    const Oid base = pg::call([&] { return getBaseType(column.type); });
+    const bool same = column.order == KeyOrder::natural     ? refresh::has_natural_order(base)
+                      : column.order == KeyOrder::collate_c ? refresh::is_string(base)
+                                                            : true;
+    if (!same)
+        throw pg::Error("0A000",
+                        "the key of table " + refresh::name_of(target.relation) +
+                            " is of another type than at the remote",
+                        "Cancel the refresh at the remote, and begin one with method 'empty'.");
+}
+
+std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
+    if (static_cast<int>(chunk.order.size()) != target.key_count)
+        throw pg::Error("22P03", "the chunk does not have the key of its table description");
+    std::vector<KeyColumn> columns;
+    for (int k = 0; k < target.key_count; k++) {
+        const ColumnPlan& plan = target.columns[target.key_places[k]];
+        columns.push_back({pg::call([&] { return quote_identifier(plan.name); }),
+                           pg::call([&] { return get_atttype(target.relation, plan.attribute); }),
+                           chunk.order[static_cast<std::size_t>(k)]});
+        check_order(target, columns.back());
+    }
+    return columns;
+}
+
+std::string text_from_remote(const Target& target, ByteView bytes) {
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return pg::call([&] {
+        return static_cast<const char*>(
+            pg_any_to_server(text.data(), static_cast<int>(text.size()), target.encoding));
+    });
+}
+
+std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
+    std::vector<std::string> texts;
+    for (const ByteView bytes : key) texts.push_back(text_from_remote(target, bytes));
+    return texts;
+}
+
+/// Condition on rows of the table `t`; $1 and $2 are the bounds as arrays of text.
+std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
+    std::vector<std::string> key, from, to;
+    for (std::size_t i = 0; i < columns.size(); i++) {
+        const KeyColumn& column = columns[i];
+        const std::string place = "[" + std::to_string(i + 1) + "]";
+        key.push_back(refresh::ordered("t." + column.name, column.order));
+        from.push_back(
+            refresh::ordered_bound("(CAST($1 AS pg_catalog.text[]))" + place, column.type, column.order));
+        to.push_back(
+            refresh::ordered_bound("(CAST($2 AS pg_catalog.text[]))" + place, column.type, column.order));
+    }
+    // Both parameters appear whatever the bounds, so that their types are known.
+    std::string condition =
+        "CAST($1 AS pg_catalog.text) IS NOT NULL AND CAST($2 AS pg_catalog.text) IS NOT NULL";
+    const std::string row = refresh::row_of(key);
+    if (!chunk.from.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.>) " + refresh::row_of(from);
+    if (!chunk.to.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.<=) " + refresh::row_of(to);
+    return condition;
+}
+
+/// The chunk's keys as text of our types, an array for each column.
+std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk& chunk,
+                                              const std::vector<KeyColumn>& columns) {
+    std::vector<std::vector<std::string>> keys(columns.size());
+    std::vector<Value> row;
+    for (ChunkRows rows(chunk.rows); rows.next(row);) {
+        for (std::size_t k = 0; k < columns.size(); k++) {
+            const int place = target.key_places[k];
+            const char* const text = pg::call([&] {
+                bool is_null, is_varlena;
+                Oid output;
+                const Datum value = convert_value(target, target.columns[place], row[place], &is_null);
+                getTypeOutputInfo(columns[k].type, &output, &is_varlena);
+                return static_cast<const char*>(is_null ? "" : OidOutputFunctionCall(output, value));
+            });
+            keys[k].emplace_back(text);
+        }
+    }
+    return keys;
+}
+
+/// unnest() of several arrays must be written without its schema; search_path is pg_catalog.
+std::string delete_statement(const Target& target, const std::string& condition,
+                             const std::vector<KeyColumn>& columns) {
+    std::string names, lists, equal;
+    for (std::size_t k = 0; k < columns.size(); k++) {
+        const std::string number = std::to_string(k + 1);
+        names += (k > 0 ? ", k" : "k") + number;
+        lists += (k > 0 ? ", CAST($" : "CAST($") + std::to_string(k + 3) + " AS pg_catalog.text[])";
+        const KeyOrder order = columns[k].order;
+        equal += (k > 0 ? " AND " : "") + refresh::ordered("t." + columns[k].name, order) +
+                 " OPERATOR(pg_catalog.=) " + refresh::ordered_bound("k.k" + number, columns[k].type, order);
+    }
+    return "DELETE FROM " + table_expression(target.relation) + " AS t WHERE " + condition +
+           " AND NOT EXISTS (SELECT FROM unnest(" + lists + ") AS k (" + names + ") WHERE " + equal + ")";
+}
+
+}  // namespace
+
+void remove_surplus(const Target& target, const Record& record) {
+    const Chunk& chunk = record.chunk;
+    const std::vector<KeyColumn> columns = key_columns(target, chunk);
+    const std::string condition = range_condition(columns, chunk);
+    std::vector<pg::Param> parameters{pg::array_text(texts_from_remote(target, chunk.from)),
+                                      pg::array_text(texts_from_remote(target, chunk.to))};
+    const std::string count =
+        "SELECT count(*) FROM " + table_expression(target.relation) + " AS t WHERE " + condition;
+    if (pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count)) return;
+    for (const auto& keys : keys_of(target, chunk, columns)) parameters.emplace_back(pg::array_text(keys));
+    execute_as_owner(target.relation, delete_statement(target, condition, columns), parameters);
+}
+
+}  // namespace onerepl::apply

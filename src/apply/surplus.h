@@ -1,0 +1,13 @@
+// What a repairing refresh removes: rows in a chunk's range of keys that the remote does not have.
+#pragma once
+
+#include "apply/target.h"
+
+namespace onerepl::apply {
+
+/// All rows of the chunk are in the table already, written and visible; no table is open. With SPI connected,
+/// with the rights of the table's owner. Throws pg::Error: 0A000 if this table's key has another order than
+/// the remote's.
+void remove_surplus(const Target& target, const Record& record);
+
+}  // namespace onerepl::apply

@@ -1,0 +1,325 @@
+// Makes chunks. All that is remembered from one to the next is in onerepl.refresh, changed in the transaction
+// that gives the chunk its number, so a refresh goes on wherever it was interrupted.
+#include "refresh/chunk_maker.h"
+
+#include "capture/render.h"
+#include "log/chunk.h"
+#include "pg/array_text.h"
+#include "pg/settings.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+
+#include <algorithm>
+
+namespace onerepl::refresh {
+
+namespace {
+
+/// Chunks of one link that are not confirmed.
+constexpr std::uint64_t most_in_flight = 4;
+/// A table that could not be read now is looked at again after this.
+constexpr Time retry_interval = 100 * millisecond;
+constexpr Time nothing_to_do = 60 * second;
+
+/// A chunk is to be one body, not a record in parts.
+std::size_t chunk_bytes() {
+    return static_cast<std::size_t>(settings::batch_bytes) * 1024 / 4 * 3;
+}
+
+void journal(int level, int link, const std::string& message, const std::string& hint, Number n) {
+    pg::execute(
+        "SELECT onerepl.write_journal($1, $2, 'III', $3, nullif($4, ''), nullif($5, 0), nullif($5, 0))",
+        {level, link, message, hint, n});
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- what there is to do
+
+void ChunkMaker::load() {
+    work_.clear();
+    pg::query(
+        "SELECT id, link, relation, method = 'repair', state = 'cancelling', begun,"
+        " state IN ('waiting', 'running'),"
+        " (extract(epoch FROM greatest(start_at, not_before) - pg_catalog.clock_timestamp()) * "
+        "1000000)::int8,"
+        " chunk_rows, chunks, coalesce(description, 0)"
+        " FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')"
+        " ORDER BY link, place, id",
+        {}, [&](const pg::Row& row) {
+            Work work;
+            work.id = row.number(0);
+            work.link = row.int4(1);
+            work.relation = row.oid(2);
+            work.repair = row.boolean(3);
+            work.cancelling = row.boolean(4);
+            work.opened = row.boolean(5);
+            work.runs = row.boolean(6);
+            work.due = row.is_null(7) ? 0 : std::max<Time>(0, row.int8(7));
+            work.chunk_rows = row.number(8);
+            work.chunks = row.number(9);
+            work.description = row.number(10);
+            work_.push_back(std::move(work));
+        });
+}
+
+/// Chunks that were confirmed go, and so ends the refresh whose last one that was.
+void ChunkMaker::settle() {
+    pg::execute("DELETE FROM onerepl.chunk WHERE n <= onerepl.confirmed_to(link)");
+    pg::query(
+        "UPDATE onerepl.refresh SET state = outcome, finished_at = pg_catalog.clock_timestamp()"
+        " WHERE state = 'sent' AND lid_end <= onerepl.confirmed_to(link) RETURNING link, name, outcome, "
+        "lid_end",
+        {}, [](const pg::Row& row) {
+            if (row.text(2) == "done")
+                journal(0, row.int4(0), "the refresh of table " + row.text(1) + " is complete", "",
+                        row.number(3));
+        });
+}
+
+void ChunkMaker::load_chunks_in_flight() {
+    in_flight_.clear();
+    pg::query("SELECT link, count(*) FROM onerepl.chunk GROUP BY link", {},
+              [&](const pg::Row& row) { in_flight_.emplace_back(row.int4(0), row.number(1)); });
+}
+
+bool ChunkMaker::begin() {
+    marks_.clear();
+    copies_.clear();
+    current_ = 0;
+    wait_ = nothing_to_do;
+    load();
+    busy_ = !work_.empty();
+    if (!busy_) return false;
+    pg::call([] { capture::begin_fixed_settings(); });  // until the end of the transaction
+    settle();
+    load_chunks_in_flight();
+    int link = 0;
+    bool link_has_one = false;
+    for (Work& work : work_) {
+        if (work.link != link) link_has_one = false;
+        link = work.link;
+        plan(work, link_has_one);
+    }
+    current_ = 0;
+    return !copies_.empty();
+}
+
+/// Decides what is done for one refresh in this step. `link_has_one`: another one of its link is being
+/// copied.
+void ChunkMaker::plan(Work& work, bool& link_has_one) {
+    current_ = work.id;
+    if (work.cancelling) return marks_.push_back(&work);
+    if (!work.runs) return;
+    if (work.due > 0 && (!work.opened || !link_has_one)) wait_ = std::min(wait_, work.due);
+    if (!work.opened) {
+        if (work.due > 0 || !read_table(work)) return;
+        marks_.push_back(&work);
+    }
+    if (link_has_one) return;
+    link_has_one = true;
+    if (work.due > 0) return;
+    const auto busy = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                   [&](const auto& each) { return each.first == work.link; });
+    if (busy != in_flight_.end() && busy->second >= most_in_flight) return;
+    if (!work.table && !read_table(work)) return;
+    copies_.push_back(&work);
+    wait_ = 0;
+}
+
+/// Opens the table. False: not now.
+bool ChunkMaker::read_table(Work& work) {
+    switch (access_table(work.relation)) {
+        case Access::granted:
+            work.table = std::make_unique<CopiedTable>(work.relation, work.repair, layouts_);
+            work.description = work.table->description();
+            return true;
+        case Access::later:
+            wait_ = std::min(wait_, retry_interval);
+            return false;
+        case Access::gone:
+            lose_table(work);
+            return false;
+    }
+    return false;
+}
+
+void ChunkMaker::lose_table(Work& work) {
+    pg::execute(
+        "UPDATE onerepl.refresh SET state = 'cancelling', outcome = 'failed', error = $2 WHERE id = $1",
+        {work.id, "the table is gone"});
+    wait_ = 0;
+}
+
+// ---------------------------------------------------------------- beginnings and ends
+
+std::vector<log::NumberedTransaction> ChunkMaker::before(Number first) {
+    std::vector<log::NumberedTransaction> transactions;
+    for (Work* work : marks_) {
+        current_ = work->id;
+        if (work->cancelling && !work->opened)
+            note_cancelled(*work, 0);
+        else
+            transactions.push_back(mark(*work, first++));
+    }
+    current_ = 0;
+    return transactions;
+}
+
+log::NumberedTransaction ChunkMaker::mark(Work& work, Number n) {
+    Record record;
+    record.operation = Operation::chunk;
+    record.description = work.description;
+    record.chunk.refresh = work.id;
+    record.chunk.repair = work.repair;
+    record.chunk.opens = !work.cancelling;
+    record.chunk.cancelled = work.cancelling;
+    Bytes encoded;
+    encode_record(record, encoded);
+    log::store_chunk(n, work.link, work.id, encoded);
+    if (work.cancelling)
+        note_cancelled(work, n);
+    else
+        note_opened(work, n);
+    return log::chunk_transaction(n, 1, work.link);
+}
+
+void ChunkMaker::note_opened(const Work& work, Number n) {
+    pg::query(
+        "UPDATE onerepl.refresh SET begun = true, lid_start = $2 - 1, description = $3,"
+        " started_at = pg_catalog.clock_timestamp() WHERE id = $1 RETURNING name",
+        {work.id, n, work.description}, [&](const pg::Row& row) {
+            journal(0, work.link, "the refresh of table " + row.text(0) + " begins", "", n);
+        });
+}
+
+/// `n`: the number that tells the central; 0: it need not know.
+void ChunkMaker::note_cancelled(const Work& work, Number n) {
+    pg::query(
+        "UPDATE onerepl.refresh SET state = CASE WHEN $2 > 0 THEN 'sent' ELSE outcome END, lid_end = "
+        "nullif($2, 0),"
+        " finished_at = pg_catalog.clock_timestamp() WHERE id = $1 RETURNING name, outcome, error",
+        {work.id, n}, [&](const pg::Row& row) {
+            const bool failed = row.text(1) == "failed";
+            journal(
+                failed ? 2 : 1, work.link,
+                "the refresh of table " + row.text(0) +
+                    (failed ? " failed: " + row.text(2) : std::string(" was cancelled")),
+                n > 0 ? "The table is not complete at the central. Call onerepl_refresh for it again." : "",
+                n);
+        });
+}
+
+void ChunkMaker::failed(const pg::ErrorReport& report) {
+    const std::uint64_t id = current_;
+    work_.clear();
+    wait_ = retry_interval;
+    if (id == 0 || pg::is_transient(report.sqlstate)) return;
+    pg::in_transaction([&] {
+        pg::execute(
+            "UPDATE onerepl.refresh SET state = 'cancelling', outcome = 'failed', error = $2 WHERE id = $1",
+            {id, report.message + " (SQLSTATE " + report.sqlstate + ")"});
+    });
+}
+
+// ---------------------------------------------------------------- chunks
+
+std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
+    std::vector<log::NumberedTransaction> transactions;
+    for (Work* work : copies_) {
+        current_ = work->id;
+        const Made made = make_chunks(*work, first);
+        note_made(*work, made, first + made.chunks - 1);
+        transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));
+        first += made.chunks;
+    }
+    current_ = 0;
+    work_.clear();
+    return transactions;
+}
+
+Key ChunkMaker::last_key(const Work& work) const {
+    Key key;
+    pg::query(
+        "SELECT v FROM onerepl.refresh AS r, pg_catalog.unnest(r.last_key) WITH ORDINALITY AS k (v, place)"
+        " WHERE r.id = $1 ORDER BY k.place",
+        {work.id}, [&](const pg::Row& row) { key.push_back(row.text(0)); });
+    return key;
+}
+
+namespace {
+
+ByteView bytes_of(const std::string& text) {
+    return view(text);
+}
+
+/// Stores one chunk and begins anew.
+void store(Record& record, Bytes& rows, const Key& from, const Key& to, Number n, int link) {
+    Chunk& chunk = record.chunk;
+    chunk.from.clear();
+    chunk.to.clear();
+    std::transform(from.begin(), from.end(), std::back_inserter(chunk.from), bytes_of);
+    std::transform(to.begin(), to.end(), std::back_inserter(chunk.to), bytes_of);
+    chunk.rows = rows;
+    Bytes encoded;
+    encode_record(record, encoded);
+    log::store_chunk(n, link, chunk.refresh, encoded);
+    rows.clear();
+    chunk.row_count = 0;
+    chunk.first = false;
+}
+
+}  // namespace
+
+/// One chunk of a table with a key; all chunks of another one.
+ChunkMaker::Made ChunkMaker::make_chunks(Work& work, Number first) {
+    CopiedTable& table = *work.table;
+    const bool whole = !table.has_key();
+    Key from = last_key(work);
+    Record record;
+    record.operation = Operation::chunk;
+    record.description = table.description();
+    record.chunk.refresh = work.id;
+    record.chunk.repair = work.repair && !whole;  // which of equal rows is which?
+    record.chunk.first = work.chunks == 0;
+    if (!whole) record.chunk.order = table.order();
+
+    Made made;
+    Bytes rows;
+    table.read_behind(from, whole ? 0 : work.chunk_rows);
+    for (;;) {
+        if (!table.next(rows)) {
+            made.last = true;
+            break;
+        }
+        record.chunk.row_count++;
+        made.rows++;
+        if (rows.size() < chunk_bytes() && (whole || made.rows < work.chunk_rows)) continue;
+        if (!whole) {
+            made.to = table.key();
+            break;
+        }
+        made.bytes += rows.size();
+        store(record, rows, {}, {}, first + made.chunks++, work.link);
+    }
+    table.end();
+    record.chunk.last = made.last;
+    made.bytes += rows.size();
+    store(record, rows, from, made.to, first + made.chunks++, work.link);
+    return made;
+}
+
+void ChunkMaker::note_made(const Work& work, const Made& made, Number last) {
+    pg::execute(
+        "UPDATE onerepl.refresh SET state = CASE WHEN $2 THEN 'sent' ELSE 'running' END,"
+        " outcome = CASE WHEN $2 THEN 'done' END, lid_end = CASE WHEN $2 THEN $3::int8 END,"
+        " chunks = chunks + $4, rows_done = rows_done + $5, bytes_done = bytes_done + $6, description = $7,"
+        " last_key = CASE WHEN $2 THEN last_key ELSE CAST($8 AS text[]) END,"
+        " not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => greatest("
+        "   $5::float8 / rows_per_second, $6::float8 / bytes_per_second))"
+        " WHERE id = $1",
+        {work.id, made.last, last, made.chunks, made.rows, made.bytes, work.description,
+         pg::array_text(made.to)});
+}
+
+}  // namespace onerepl::refresh

@@ -1,0 +1,76 @@
+// The remote's side of refreshes (Part III): chunks of tables get their numbers in the numbering step whose
+// snapshot they are read in, behind all changes that this snapshot sees. So what a chunk holds relative to
+// the changes round it is exact, and everything else is the protocol's.
+#pragma once
+
+#include "log/numbering.h"
+#include "refresh/copied_table.h"
+
+#include <memory>
+#include <optional>
+
+namespace onerepl::refresh {
+
+class ChunkMaker : public log::NumberingGuest {
+  public:
+    bool begin() override;
+    std::vector<log::NumberedTransaction> before(Number first) override;
+    std::vector<log::NumberedTransaction> behind(Number first) override;
+    void failed(const pg::ErrorReport& report) override;
+
+    /// Microseconds until the next numbering step may have something to do here if nothing else happens; 0:
+    /// now.
+    Time time_to_wait() const { return wait_; }
+
+    /// A refresh is not at its end.
+    bool is_busy() const { return busy_; }
+
+  private:
+    /// A row of onerepl.refresh that is not at its end.
+    struct Work {
+        std::uint64_t id = 0;
+        int link = 0;
+        Oid relation = InvalidOid;
+        bool repair = false;
+        bool cancelling = false;
+        bool opened = false;
+        bool runs = false;  // not paused
+        Time due = 0;       // microseconds until its next step
+        std::uint64_t chunk_rows = 0;
+        std::uint64_t chunks = 0;
+        std::uint64_t description = 0;  // that its table had last; 0: never read
+        std::unique_ptr<CopiedTable> table;
+    };
+    /// What was made of a table in this step.
+    struct Made {
+        std::uint64_t chunks = 0;
+        std::uint64_t rows = 0;
+        std::uint64_t bytes = 0;
+        bool last = false;
+        Key to;
+    };
+
+    void load();
+    void load_chunks_in_flight();
+    void settle();
+    void plan(Work& work, bool& link_has_one);
+    bool read_table(Work& work);
+    void lose_table(Work& work);
+    log::NumberedTransaction mark(Work& work, Number n);
+    void note_opened(const Work& work, Number n);
+    void note_cancelled(const Work& work, Number n);
+    Made make_chunks(Work& work, Number first);
+    void note_made(const Work& work, const Made& made, Number last);
+    Key last_key(const Work& work) const;
+
+    log::Layouts layouts_;
+    std::vector<Work> work_;
+    std::vector<std::pair<int, std::uint64_t>> in_flight_;  // link, chunks
+    std::vector<Work*> marks_;
+    std::vector<Work*> copies_;
+    std::uint64_t current_ = 0;  // the refresh at work, for `failed`
+    Time wait_ = 0;
+    bool busy_ = false;
+};
+
+}  // namespace onerepl::refresh

@@ -1,0 +1,109 @@
+# A refresh of many rows while they are inserted, updated (keys too) and deleted, over a bad channel, with kill -9 of sender,
+# receivers and both servers: never begun again, and identical at the end by the ordered text of both.
+use strict;
+use warnings;
+use OneReplTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $rows = $ENV{REFRESH_ROWS} // 200_000;
+my $pair = OneReplTest->new(proxy => { delay => '0:0.02' }, schema => <<'SQL');
+CREATE TABLE big (id int PRIMARY KEY, u int UNIQUE, v text, n int DEFAULT 0, long text);
+ALTER TABLE big ALTER long SET STORAGE EXTERNAL;
+CREATE TABLE other (id int PRIMARY KEY, v text);
+SQL
+$pair->a(<<SQL);
+INSERT INTO big SELECT n, n, 'row ' || n, 0, CASE WHEN n % 1000 = 0 THEN repeat(n::text, 3000) END FROM generate_series(1, $rows) AS n;
+ANALYZE big;
+SQL
+
+# Random changes of random rows, all of them by key; unique values move about too.
+my $load = "$PostgreSQL::Test::Utils::tmp_check/load.sql";
+append_to_file($load, <<SQL);
+\\set id random(1, $rows)
+\\set other random(1, $rows)
+\\set kind random(1, 6)
+\\if :kind = 1
+DELETE FROM big WHERE id = :id;
+\\elif :kind = 2
+INSERT INTO big VALUES (:id, :other, 'new') ON CONFLICT DO NOTHING;
+\\elif :kind = 3
+UPDATE big SET id = :other WHERE id = :id AND NOT EXISTS (SELECT FROM big WHERE id = :other);
+\\elif :kind = 4
+UPDATE big SET u = :other WHERE id = :id AND NOT EXISTS (SELECT FROM big WHERE u = :other);
+\\elif :kind = 5
+BEGIN;
+DELETE FROM big WHERE id = :id;
+INSERT INTO big VALUES (:id, :id, 'again') ON CONFLICT DO NOTHING;
+COMMIT;
+\\else
+UPDATE big SET v = v || '.', n = n + 1 WHERE id BETWEEN :id AND :id + 3;
+\\endif
+INSERT INTO other VALUES (:id, 'x') ON CONFLICT (id) DO UPDATE SET v = other.v || 'y';
+SQL
+
+sub digest
+{
+	my $node = shift;
+	my ($status, $out) = $node->psql('postgres', "SELECT count(*) || ' ' || md5(string_agg(b::text, E'\\n' ORDER BY id)) FROM big AS b");
+	return $status == 0 ? $out : '';
+}
+
+sub run_refresh
+{
+	my ($method, $kills) = @_;
+	my $client = OneReplTest::start_pgbench($pair->node_a, '-c', '2', '-T', '600', '-R', '300', '-f', $load, '--max-tries=10');
+	if ($method eq 'empty')
+	{
+		$pair->a("SELECT onerepl_add_table('other'); BEGIN; SELECT onerepl_add_table('big', initial => 'refresh');
+		          UPDATE onerepl.refresh SET chunk_rows = 5000, rows_per_second = 20000; COMMIT");
+	}
+	else { $pair->a("SELECT onerepl_refresh('hq', 'big', 'repair', chunk_rows => 5000, rows_per_second => 20000)"); }
+	my $id = $pair->a("SELECT max(id) FROM onerepl.refresh");
+	my ($killed, $highest, $end) = (0, 0, time + 240);
+	while (time < $end)
+	{
+		sleep 0.7;
+		my ($status, $state) = $pair->node_a->psql('postgres', "SELECT state || ' ' || rows_done FROM onerepl.refresh WHERE id = $id");
+		next if $status != 0 || !$state;
+		my ($word, $done) = split / /, $state;
+		ok(0, "$method: begun again at $done, was at $highest") if $done < $highest;
+		$highest = $done;
+		last if $word !~ /waiting|running|sent/;
+		next if $killed >= $kills || $done == 0;
+		if ($killed % 5 == 4) { OneReplTest::crash($killed % 2 ? $pair->node_a : $pair->node_b); }
+		else { OneReplTest::kill_worker($killed % 2 ? ($pair->node_a, 'sender') : ($pair->node_b, 'receiver')) or next; }
+		$killed++;
+		OneReplTest::wait_up($_) for $pair->nodes;
+		# The load ends when its server does.
+		if (!$client->pumpable)
+		{
+			eval { $client->finish };
+			$client = OneReplTest::start_pgbench($pair->node_a, '-c', '2', '-T', '600', '-R', '300', '-f', $load, '--max-tries=10');
+		}
+	}
+	note "$killed kills";
+	cmp_ok($killed, '>=', $kills / 2, "$method: there were kills");
+	is($pair->a("SELECT state FROM onerepl.refresh WHERE id = $id"), 'done', "$method: done") or $pair->show_state('big');
+	$client->kill_kill;
+	eval { $client->finish };
+	$pair->calm_proxy;
+	$pair->wait_settled($method, 60);
+	my ($on_a, $on_b) = map { digest($_) } $pair->nodes;
+	is($on_b, $on_a, "$method: identical");
+	isnt($on_a, '', 'and there is something');
+	$pair->wait_identical('other');
+	is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', "$method: no failure");
+	return;
+}
+
+$pair->tell_proxy('/set?loss=0.1&repeat=0.1&reorder=0.05&damage=0.05&cut=0.03');
+run_refresh('empty', 8);
+$pair->tell_proxy('/set?loss=0.1&repeat=0.1&reorder=0.05&damage=0.05&cut=0.03');
+$pair->b("SET onerepl.allow_writes = on; DELETE FROM big WHERE id % 11 = 0; UPDATE big SET v = 'stale' WHERE id % 13 = 0;
+          UPDATE big SET u = -u WHERE id % 17 = 0; INSERT INTO big SELECT n, n FROM generate_series(1000000, 1000100) AS n");
+run_refresh('repair', 8);
+
+$pair->finish;
+done_testing();
