@@ -18,10 +18,15 @@ struct Setting {
 };
 
 constexpr Setting settings_of_apply[] = {
-    {"search_path", "pg_catalog"}, {"session_replication_role", "replica"},
-    {"DateStyle", "ISO, MDY"},     {"IntervalStyle", "postgres"},
-    {"TimeZone", "UTC"},           {"extra_float_digits", "3"},
-    {"bytea_output", "hex"},       {"xmloption", "content"},
+    {"search_path", "pg_catalog"},
+    {"session_replication_role", "replica"},
+    {"DateStyle", "ISO, MDY"},
+    {"IntervalStyle", "postgres"},
+    {"TimeZone", "UTC"},
+    {"extra_float_digits", "3"},
+    {"bytea_output", "hex"},
+    {"xmloption", "content"},
+    {"jit", "off"},
 };
 
 // The worker serves other links too: it does not wait for a lock for ever. 55P03 is transient, so apply comes

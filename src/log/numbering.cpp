@@ -258,6 +258,7 @@ Number number_with(Guest& guest) {
             // The tables have no statistics worth the name; the new end of the log is always found by index.
             set_local("enable_seqscan", "off");
             set_local("enable_bitmapscan", "off");
+            set_local("jit", "off");  // what is switched off looks expensive, and chunks are read quickly
             // Durable whatever the database's setting; a setting that waits for more than our disk is left
             // alone.
             if (synchronous_commit == SYNCHRONOUS_COMMIT_OFF) set_local("synchronous_commit", "on");
