@@ -1,4 +1,5 @@
-// A chunk's rows, one by one, as inserts that win, or (repair) as updates that leave equal rows alone.
+// A chunk's rows, one by one, as inserts into a range that was cleared, or (repair) as updates that leave
+// equal rows alone.
 #include "apply/chunk.h"
 
 #include "apply/row.h"
@@ -29,34 +30,58 @@ void empty_table(Batch& batch, Oid relation) {
     batch.uncounted = true;
 }
 
+/// True if nothing is in the way of the chunk's rows. In a table that was emptied, every row is as the remote
+/// has it, so that only a row with the same key can be: one that a change has brought before the copy.
+bool make_way(Batch& batch, const Target& target, const Record& record) {
+    if (!target.has_key() || record.chunk.first) return true;
+    pg::call([&] {
+        close_tables(batch);
+        count_command(batch);
+    });
+    batch.uncounted = true;
+    return clear_range(target, record);
+}
+
 void write_rows(Batch& batch, Target& target, const Record& record, Record& row) {
-    const bool keyed = target.has_key();
-    batch.overwrite = keyed;  // rows without key may be equal
     batch.copying = true;
-    row.operation = record.chunk.repair && keyed ? Operation::update : Operation::insert;
     row.description = record.description;
     row.old_key.reset();
     for (ChunkRows rows(record.chunk.rows); rows.next(row.row);)
         pg::call([&] { write_row(batch, target, row); });
     batch.copying = false;
+    pg::call([&] { flush_all(batch); });
 }
 
-}  // namespace
-
-void write_chunk(Batch& batch, Target& target, const Record& record, Record& row) {
-    if (record.chunk.opens || record.chunk.cancelled) return;
-    const bool repair = record.chunk.repair && target.has_key();
-    if (record.chunk.first && !repair) empty_table(batch, target.relation);
-    // What is buffered is not seen by the search for rows in the way.
-    pg::call([&] { flush_all(batch); });
+void repair_rows(Batch& batch, Target& target, const Record& record, Record& row) {
+    row.operation = Operation::update;
+    batch.overwrite = true;
     write_rows(batch, target, record, row);
-    if (!repair) return pg::call([&] { flush_all(batch); });
     pg::call([&] {
         close_tables(batch);
         count_command(batch);
     });
     remove_surplus(target, record);
     batch.uncounted = true;
+}
+
+void insert_rows(Batch& batch, Target& target, const Record& record, Record& row) {
+    const bool asked = batch.overwrite;  // the administrator's resolution
+    if (record.chunk.first) empty_table(batch, target.relation);
+    batch.overwrite = target.has_key() && (!make_way(batch, target, record) || asked);
+    row.operation = Operation::insert;
+    // What is buffered is not seen by the search for rows in the way.
+    pg::call([&] { flush_all(batch); });
+    write_rows(batch, target, record, row);
+}
+
+}  // namespace
+
+void write_chunk(Batch& batch, Target& target, const Record& record, Record& row) {
+    if (record.chunk.opens || record.chunk.cancelled) return;
+    if (record.chunk.repair && target.has_key())
+        repair_rows(batch, target, record, row);
+    else
+        insert_rows(batch, target, record, row);
 }
 
 }  // namespace onerepl::apply

@@ -11,8 +11,11 @@ extern "C" {
 #include "access/table.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 }
+
+#include <algorithm>
 
 namespace onerepl::apply {
 
@@ -24,13 +27,22 @@ struct KeyColumn {
     KeyOrder order;
 };
 
-/// Our own column must have the order that the remote went by.
-void check_order(const Target& target, const KeyColumn& column) {
+/// Whether our own column has the order that the remote went by.
+bool has_order(const KeyColumn& column) {
     const Oid base = pg::call([&] { return getBaseType(column.type); });
-    const bool same = column.order == KeyOrder::natural     ? refresh::has_natural_order(base)
-                      : column.order == KeyOrder::collate_c ? refresh::is_string(base)
-                                                            : true;
-    if (!same)
+    switch (column.order) {
+        case KeyOrder::natural:
+            return refresh::has_natural_order(base);
+        case KeyOrder::collate_c:
+            return refresh::is_string(base);
+        case KeyOrder::text:
+            break;
+    }
+    return true;
+}
+
+void check_order(const Target& target, const std::vector<KeyColumn>& columns) {
+    if (!std::all_of(columns.begin(), columns.end(), has_order))
         throw pg::Error("0A000",
                         "the key of table " + refresh::name_of(target.relation) +
                             " is of another type than at the remote",
@@ -46,7 +58,6 @@ std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
         columns.push_back({pg::call([&] { return quote_identifier(plan.name); }),
                            pg::call([&] { return get_atttype(target.relation, plan.attribute); }),
                            chunk.order[static_cast<std::size_t>(k)]});
-        check_order(target, columns.back());
     }
     return columns;
 }
@@ -123,19 +134,52 @@ std::string delete_statement(const Target& target, const std::string& condition,
            " AND NOT EXISTS (SELECT FROM unnest(" + lists + ") AS k (" + names + ") WHERE " + equal + ")";
 }
 
+/// `work` without sequential scans: the planner does not know how little of the table a chunk is.
+template <class Work>
+void by_index(Work&& work) {
+    const int level = NewGUCNestLevel();
+    pg::call([] {
+        set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                          false);
+    });
+    work();
+    pg::call([&] { AtEOXact_GUC(true, level); });
+}
+
+std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk) {
+    return {pg::array_text(texts_from_remote(target, chunk.from)),
+            pg::array_text(texts_from_remote(target, chunk.to))};
+}
+
 }  // namespace
 
 void remove_surplus(const Target& target, const Record& record) {
     const Chunk& chunk = record.chunk;
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
+    check_order(target, columns);
     const std::string condition = range_condition(columns, chunk);
-    std::vector<pg::Param> parameters{pg::array_text(texts_from_remote(target, chunk.from)),
-                                      pg::array_text(texts_from_remote(target, chunk.to))};
+    std::vector<pg::Param> parameters = bounds_of(target, chunk);
     const std::string count =
         "SELECT count(*) FROM " + table_expression(target.relation) + " AS t WHERE " + condition;
-    if (pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count)) return;
-    for (const auto& keys : keys_of(target, chunk, columns)) parameters.emplace_back(pg::array_text(keys));
-    execute_as_owner(target.relation, delete_statement(target, condition, columns), parameters);
+    by_index([&] {
+        if (pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count)) return;
+        for (const auto& keys : keys_of(target, chunk, columns))
+            parameters.emplace_back(pg::array_text(keys));
+        execute_as_owner(target.relation, delete_statement(target, condition, columns), parameters);
+    });
+}
+
+bool clear_range(const Target& target, const Record& record) {
+    const std::vector<KeyColumn> columns = key_columns(target, record.chunk);
+    if (!std::all_of(columns.begin(), columns.end(), has_order)) return false;
+    const std::string rest = " FROM " + table_expression(target.relation) + " AS t WHERE " +
+                             range_condition(columns, record.chunk);
+    const std::vector<pg::Param> bounds = bounds_of(target, record.chunk);
+    by_index([&] {
+        const bool any = pg::query_int8(("SELECT 1::int8" + rest + " LIMIT 1").c_str(), bounds).has_value();
+        if (any) execute_as_owner(target.relation, "DELETE" + rest, bounds);
+    });
+    return true;
 }
 
 }  // namespace onerepl::apply

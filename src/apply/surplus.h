@@ -1,4 +1,4 @@
-// What a repairing refresh removes: rows in a chunk's range of keys that the remote does not have.
+// What a refresh removes: rows in a chunk's range of keys.
 #pragma once
 
 #include "apply/target.h"
@@ -9,5 +9,9 @@ namespace onerepl::apply {
 /// with the rights of the table's owner. Throws pg::Error: 0A000 if this table's key has another order than
 /// the remote's.
 void remove_surplus(const Target& target, const Record& record);
+
+/// Deletes all rows in the chunk's range of keys, which its rows will replace. False: nothing was done, since
+/// the range may mean something else here (strings under another collation). Otherwise as above.
+bool clear_range(const Target& target, const Record& record);
 
 }  // namespace onerepl::apply
