@@ -1,6 +1,7 @@
 // Counts before it looks: mostly there is nothing to remove.
 #include "apply/surplus.h"
 
+#include "apply/key_range.h"
 #include "apply/truncate.h"
 #include "pg/array_text.h"
 #include "pg/guard.h"
@@ -21,80 +22,12 @@ namespace onerepl::apply {
 
 namespace {
 
-struct KeyColumn {
-    std::string name;  // quoted
-    Oid type;
-    KeyOrder order;
-};
-
-/// Whether our own column has the order that the remote went by.
-bool has_order(const KeyColumn& column) {
-    const Oid base = pg::call([&] { return getBaseType(column.type); });
-    switch (column.order) {
-        case KeyOrder::natural:
-            return refresh::has_natural_order(base);
-        case KeyOrder::collate_c:
-            return refresh::is_string(base);
-        case KeyOrder::text:
-            break;
-    }
-    return true;
-}
-
 void check_order(const Target& target, const std::vector<KeyColumn>& columns) {
     if (!std::all_of(columns.begin(), columns.end(), has_order))
         throw pg::Error("0A000",
                         "the key of table " + refresh::name_of(target.relation) +
                             " is of another type than at the remote",
                         "Cancel the refresh at the remote, and begin one with method 'empty'.");
-}
-
-std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
-    if (static_cast<int>(chunk.order.size()) != target.key_count)
-        throw pg::Error("22P03", "the chunk does not have the key of its table description");
-    std::vector<KeyColumn> columns;
-    for (int k = 0; k < target.key_count; k++) {
-        const ColumnPlan& plan = target.columns[target.key_places[k]];
-        columns.push_back({pg::call([&] { return quote_identifier(plan.name); }),
-                           pg::call([&] { return get_atttype(target.relation, plan.attribute); }),
-                           chunk.order[static_cast<std::size_t>(k)]});
-    }
-    return columns;
-}
-
-std::string text_from_remote(const Target& target, ByteView bytes) {
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return pg::call([&] {
-        return static_cast<const char*>(
-            pg_any_to_server(text.data(), static_cast<int>(text.size()), target.encoding));
-    });
-}
-
-std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
-    std::vector<std::string> texts;
-    for (const ByteView bytes : key) texts.push_back(text_from_remote(target, bytes));
-    return texts;
-}
-
-/// Condition on rows of the table `t`; $1 and $2 are the bounds as arrays of text.
-std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
-    std::vector<std::string> key, from, to;
-    for (std::size_t i = 0; i < columns.size(); i++) {
-        const KeyColumn& column = columns[i];
-        const std::string place = "[" + std::to_string(i + 1) + "]";
-        key.push_back(refresh::ordered("t." + column.name, column.order));
-        from.push_back(
-            refresh::ordered_bound("(CAST($1 AS pg_catalog.text[]))" + place, column.type, column.order));
-        to.push_back(
-            refresh::ordered_bound("(CAST($2 AS pg_catalog.text[]))" + place, column.type, column.order));
-    }
-    // Both parameters appear whatever the bounds, so that their types are known.
-    std::string condition =
-        "CAST($1 AS pg_catalog.text) IS NOT NULL AND CAST($2 AS pg_catalog.text) IS NOT NULL";
-    const std::string row = refresh::row_of(key);
-    if (!chunk.from.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.>) " + refresh::row_of(from);
-    if (!chunk.to.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.<=) " + refresh::row_of(to);
-    return condition;
 }
 
 /// The chunk's keys as text of our types, an array for each column.
@@ -132,23 +65,6 @@ std::string delete_statement(const Target& target, const std::string& condition,
     }
     return "DELETE FROM " + table_expression(target.relation) + " AS t WHERE " + condition +
            " AND NOT EXISTS (SELECT FROM unnest(" + lists + ") AS k (" + names + ") WHERE " + equal + ")";
-}
-
-/// `work` without sequential scans: the planner does not know how little of the table a chunk is.
-template <class Work>
-void by_index(Work&& work) {
-    const int level = NewGUCNestLevel();
-    pg::call([] {
-        set_config_option("enable_seqscan", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-                          false);
-    });
-    work();
-    pg::call([&] { AtEOXact_GUC(true, level); });
-}
-
-std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk) {
-    return {pg::array_text(texts_from_remote(target, chunk.from)),
-            pg::array_text(texts_from_remote(target, chunk.to))};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "apply/guard.h"
 #include "apply/row.h"
 #include "apply/truncate.h"
+#include "apply/verify.h"
 
 namespace onerepl::apply {
 
@@ -123,8 +124,23 @@ void Writer::write_row_record() {
 
 void Writer::write_chunk_record(bool skipped) {
     Target& target = find_target(record_.description);
+    if (record_.chunk.verify) {
+        if (!skipped) verify(target);
+        return;
+    }
     if (!skipped) write_chunk(batch_, target, record_, row_of_chunk_);
     windows_.note(target.relation, record_.chunk, batch_.n, skipped);
+}
+
+/// A table that is being filled differs, of course.
+void Writer::verify(Target& target) {
+    if (windows_.is_open(target.relation)) return;
+    pg::call([&] {
+        close_tables(batch_);
+        count_command(batch_);
+    });
+    compare_digest(link_, target, record_, batch_.n);
+    batch_.uncounted = true;
 }
 
 void Writer::describe() {

@@ -53,6 +53,7 @@ class Writer {
     void match(Target& target);
     void write_row_record();
     void write_chunk_record(bool skipped);
+    void verify(Target& target);
     void describe();
     void add_truncate();
     void run_truncates();

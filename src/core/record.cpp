@@ -19,6 +19,9 @@ constexpr std::uint8_t flag_first = 2;
 constexpr std::uint8_t flag_last = 4;
 constexpr std::uint8_t flag_cancelled = 8;
 constexpr std::uint8_t flag_repair = 16;
+constexpr std::uint8_t flag_verify = 32;
+constexpr std::uint8_t all_flags_of_chunk =
+    flag_opens | flag_first | flag_last | flag_cancelled | flag_repair | flag_verify;
 
 // ---------------------------------------------------------------- writing
 
@@ -46,6 +49,7 @@ std::uint8_t flags_of(const Chunk& chunk) {
     if (chunk.last) flags |= flag_last;
     if (chunk.cancelled) flags |= flag_cancelled;
     if (chunk.repair) flags |= flag_repair;
+    if (chunk.verify) flags |= flag_verify;
     return flags;
 }
 
@@ -137,7 +141,8 @@ bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
     chunk.last = (flags & flag_last) != 0;
     chunk.cancelled = (flags & flag_cancelled) != 0;
     chunk.repair = (flags & flag_repair) != 0;
-    if ((flags & ~(flag_opens | flag_first | flag_last | flag_cancelled | flag_repair)) != 0) return false;
+    chunk.verify = (flags & flag_verify) != 0;
+    if ((flags & ~all_flags_of_chunk) != 0) return false;
     chunk.refresh = reader.u64();
     if (chunk.refresh > largest_number || !read_order(reader, chunk.order)) return false;
     if (!read_bound(reader, chunk.order.size(), chunk.from)) return false;
@@ -147,6 +152,7 @@ bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
     const bool is_mark = chunk.opens || chunk.cancelled;
     if (is_mark && (chunk.opens == chunk.cancelled || chunk.first || chunk.last || chunk.row_count > 0))
         return false;
+    if (chunk.verify && (is_mark || chunk.first || chunk.repair || chunk.row_count != 1)) return false;
     return reader.ok() && are_rows(chunk.rows, chunk.row_count);
 }
 

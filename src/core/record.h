@@ -39,10 +39,12 @@ struct Chunk {
     std::uint64_t refresh = 0;  // A's id of the refresh, never used again
     /// The table is about to be copied: until the last chunk its changes are written tolerantly. Has no rows.
     bool opens = false;
-    bool first = false;             // the first one with rows: B empties the table, unless it is repaired
-    bool last = false;              // the copy is complete
-    bool cancelled = false;         // the copy ends here and is not complete. Has no rows.
-    bool repair = false;            // B's rows stay where they are equal; those in the range that A lacks go
+    bool first = false;      // the first one with rows: B empties the table, unless it is repaired
+    bool last = false;       // the copy is complete
+    bool cancelled = false;  // the copy ends here and is not complete. Has no rows.
+    bool repair = false;     // B's rows stay where they are equal; those in the range that A lacks go
+    /// Nothing is copied: B compares. There is one row of two texts, the count of rows and their digest.
+    bool verify = false;
     std::vector<KeyOrder> order{};  // for each column of the key
     /// The keys as text, in A's encoding; empty: from the first row, to the last.
     std::vector<ByteView> from{};

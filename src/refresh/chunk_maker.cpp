@@ -20,6 +20,8 @@ constexpr std::uint64_t most_in_flight = 4;
 /// A table that could not be read now is looked at again after this.
 constexpr Time retry_interval = 100 * millisecond;
 constexpr Time nothing_to_do = 60 * second;
+/// Bytes of an encoded insert before its row: operation, flags, description.
+constexpr std::ptrdiff_t size_before_row = 10;
 
 /// A chunk is to be one body, not a record in parts.
 std::size_t chunk_bytes() {
@@ -43,7 +45,7 @@ void ChunkMaker::load() {
         " state IN ('waiting', 'running'),"
         " (extract(epoch FROM greatest(start_at, not_before) - pg_catalog.clock_timestamp()) * "
         "1000000)::int8,"
-        " chunk_rows, chunks, coalesce(description, 0)"
+        " chunk_rows, chunks, coalesce(description, 0), method = 'verify'"
         " FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')"
         " ORDER BY link, place, id",
         {}, [&](const pg::Row& row) {
@@ -59,6 +61,7 @@ void ChunkMaker::load() {
             work.chunk_rows = row.number(8);
             work.chunks = row.number(9);
             work.description = row.number(10);
+            work.verify = row.boolean(11);
             work_.push_back(std::move(work));
         });
 }
@@ -69,11 +72,12 @@ void ChunkMaker::settle() {
     pg::query(
         "UPDATE onerepl.refresh SET state = outcome, finished_at = pg_catalog.clock_timestamp()"
         " WHERE state = 'sent' AND lid_end <= onerepl.confirmed_to(link) RETURNING link, name, outcome, "
-        "lid_end",
+        "lid_end,"
+        " CASE method WHEN 'verify' THEN 'compared: see onerepl.differences at the central' ELSE 'copied' "
+        "END",
         {}, [](const pg::Row& row) {
             if (row.text(2) == "done")
-                journal(0, row.int4(0), "the refresh of table " + row.text(1) + " is complete", "",
-                        row.number(3));
+                journal(0, row.int4(0), "table " + row.text(1) + " is " + row.text(4), "", row.number(3));
         });
 }
 
@@ -112,7 +116,7 @@ void ChunkMaker::plan(Work& work, bool& link_has_one) {
     if (work.cancelling) return marks_.push_back(&work);
     if (!work.runs) return;
     if (work.due > 0 && (!work.opened || !link_has_one)) wait_ = std::min(wait_, work.due);
-    if (!work.opened) {
+    if (!work.opened && !work.verify) {
         if (work.due > 0 || !read_table(work)) return;
         marks_.push_back(&work);
     }
@@ -131,7 +135,7 @@ void ChunkMaker::plan(Work& work, bool& link_has_one) {
 bool ChunkMaker::read_table(Work& work) {
     switch (access_table(work.relation)) {
         case Access::granted:
-            work.table = std::make_unique<CopiedTable>(work.relation, work.repair, layouts_);
+            work.table = std::make_unique<CopiedTable>(work.relation, work.repair || work.verify, layouts_);
             work.description = work.table->description();
             return true;
         case Access::later:
@@ -228,8 +232,8 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     std::vector<log::NumberedTransaction> transactions;
     for (Work* work : copies_) {
         current_ = work->id;
-        const Made made = make_chunks(*work, first);
-        note_made(*work, made, first + made.chunks - 1);
+        const Made made = work->verify ? make_digest(*work, first) : make_chunks(*work, first);
+        note_made(*work, made, first, first + made.chunks - 1);
         transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));
         first += made.chunks;
     }
@@ -309,17 +313,43 @@ ChunkMaker::Made ChunkMaker::make_chunks(Work& work, Number first) {
     return made;
 }
 
-void ChunkMaker::note_made(const Work& work, const Made& made, Number last) {
+/// One chunk of a verification.
+ChunkMaker::Made ChunkMaker::make_digest(Work& work, Number n) {
+    const Key from = last_key(work);
+    const CopiedTable::Digest digest = work.table->digest_behind(from, work.chunk_rows);
+    const std::string count = std::to_string(digest.rows);
+    Record row;
+    row.operation = Operation::insert;
+    row.row = {{ValueKind::text, view(count)}, {ValueKind::text, view(digest.digest)}};
+    Bytes encoded;
+    encode_record(row, encoded);
+    Bytes rows(encoded.begin() + size_before_row, encoded.end());
+
+    Record record;
+    record.operation = Operation::chunk;
+    record.description = work.table->description();
+    record.chunk.refresh = work.id;
+    record.chunk.verify = true;
+    record.chunk.last = digest.to.empty();
+    record.chunk.order = work.table->order();
+    record.chunk.row_count = 1;
+    store(record, rows, from, digest.to, n, work.link);
+    return {1, digest.rows, 0, digest.to.empty(), digest.to};
+}
+
+void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Number last) {
     pg::execute(
         "UPDATE onerepl.refresh SET state = CASE WHEN $2 THEN 'sent' ELSE 'running' END,"
         " outcome = CASE WHEN $2 THEN 'done' END, lid_end = CASE WHEN $2 THEN $3::int8 END,"
+        " lid_start = coalesce(lid_start, $9 - 1), started_at = coalesce(started_at, "
+        "pg_catalog.clock_timestamp()),"
         " chunks = chunks + $4, rows_done = rows_done + $5, bytes_done = bytes_done + $6, description = $7,"
         " last_key = CASE WHEN $2 THEN last_key ELSE CAST($8 AS text[]) END,"
         " not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => greatest("
         "   $5::float8 / rows_per_second, $6::float8 / bytes_per_second))"
         " WHERE id = $1",
         {work.id, made.last, last, made.chunks, made.rows, made.bytes, work.description,
-         pg::array_text(made.to)});
+         pg::array_text(made.to), first});
 }
 
 }  // namespace onerepl::refresh

@@ -32,6 +32,7 @@ class ChunkMaker : public log::NumberingGuest {
         int link = 0;
         Oid relation = InvalidOid;
         bool repair = false;
+        bool verify = false;
         bool cancelling = false;
         bool opened = false;
         bool runs = false;  // not paused
@@ -59,8 +60,9 @@ class ChunkMaker : public log::NumberingGuest {
     log::NumberedTransaction mark(Work& work, Number n);
     void note_opened(const Work& work, Number n);
     void note_cancelled(const Work& work, Number n);
+    Made make_digest(Work& work, Number n);
     Made make_chunks(Work& work, Number first);
-    void note_made(const Work& work, const Made& made, Number last);
+    void note_made(const Work& work, const Made& made, Number first, Number last);
     Key last_key(const Work& work) const;
 
     log::Layouts layouts_;

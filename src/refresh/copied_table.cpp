@@ -4,6 +4,7 @@
 #include "capture/description.h"
 #include "pg/array_text.h"
 #include "pg/spi.h"
+#include "refresh/digest.h"
 #include "refresh/key_order.h"
 
 extern "C" {
@@ -115,25 +116,74 @@ void CopiedTable::plan_columns(Oid relation) {
     }
 }
 
+std::vector<std::string> CopiedTable::key_expressions() const {
+    std::vector<std::string> key;
+    for (std::size_t i = 0; i < key_.size(); i++)
+        key.push_back(ordered("t." + quoted(encoder_->layout().columns[key_[i]].name), order_[i]));
+    return key;
+}
+
+/// "true" without a bound; else the parameter is the bound as text of an array.
+std::string CopiedTable::condition(const Key& bound, const char* comparison, int parameter) const {
+    const std::string array =
+        "(CAST(CAST($" + std::to_string(parameter) + " AS pg_catalog.text) AS pg_catalog.text[]))";
+    // The parameter appears in any case, so that its type is known.
+    if (bound.empty()) return array + "[1] IS NULL";
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < key_.size(); i++)
+        values.push_back(ordered_bound(array + "[" + std::to_string(i + 1) + "]", types_[i], order_[i]));
+    return row_of(key_expressions()) + " OPERATOR(pg_catalog." + comparison + ") " + row_of(values);
+}
+
 std::string CopiedTable::select(const Key& from, std::uint64_t limit) const {
     const log::Layout& layout = encoder_->layout();
     std::string list;
     for (std::size_t place : wire_)
         list += (list.empty() ? "t." : ", t.") + quoted(layout.columns[place].name);
-    std::vector<std::string> key;
-    std::vector<std::string> bound;
-    for (std::size_t i = 0; i < key_.size(); i++) {
-        const std::string column = "t." + quoted(layout.columns[key_[i]].name);
-        list += ", CAST(" + column + " AS pg_catalog.text)";
-        key.push_back(ordered(column, order_[i]));
-        const std::string text = "(CAST($1 AS pg_catalog.text[]))[" + std::to_string(i + 1) + "]";
-        bound.push_back(ordered_bound(text, types_[i], order_[i]));
-    }
-    std::string sql = "SELECT " + list + " FROM ONLY " + name_ + " AS t";
-    if (!from.empty()) sql += " WHERE " + row_of(key) + " OPERATOR(pg_catalog.>) " + row_of(bound);
+    for (std::size_t place : key_)
+        list += ", CAST(t." + quoted(layout.columns[place].name) + " AS pg_catalog.text)";
+    const std::vector<std::string> key = key_expressions();
+    std::string sql = "SELECT " + list + " FROM ONLY " + name_ + " AS t WHERE " + condition(from, ">", 1);
     for (std::size_t i = 0; i < key.size(); i++) sql += (i == 0 ? " ORDER BY " : ", ") + key[i];
     if (limit > 0) sql += " LIMIT " + std::to_string(limit);
     return sql;
+}
+
+/// The key of the row number `limit` behind `from`; empty: there are not more rows than that.
+Key CopiedTable::key_at_end(const Key& from, std::uint64_t limit) const {
+    Key end;
+    if (key_.empty()) return end;
+    std::string list, order;
+    const std::vector<std::string> key = key_expressions();
+    for (std::size_t i = 0; i < key_.size(); i++) {
+        list += (i == 0 ? "CAST(t." : ", CAST(t.") + quoted(encoder_->layout().columns[key_[i]].name) +
+                " AS pg_catalog.text)";
+        order += (i == 0 ? "" : ", ") + key[i];
+    }
+    const std::string sql = "SELECT " + list + " FROM ONLY " + name_ + " AS t WHERE " +
+                            condition(from, ">", 1) + " ORDER BY " + order + " OFFSET " +
+                            std::to_string(limit - 1) + " LIMIT 1";
+    pg::query(sql.c_str(), {pg::array_text(from)}, [&](const pg::Row& row) {
+        for (std::size_t i = 0; i < key_.size(); i++) end.push_back(row.text(static_cast<int>(i)));
+    });
+    return end;
+}
+
+CopiedTable::Digest CopiedTable::digest_behind(const Key& from, std::uint64_t limit) const {
+    Digest digest;
+    digest.to = key_at_end(from, limit);
+    const log::Layout& layout = encoder_->layout();
+    std::vector<std::string> columns;
+    for (std::size_t place : wire_)
+        if (!layout.columns[place].generated) columns.push_back("t." + quoted(layout.columns[place].name));
+    const std::string sql = "SELECT count(*), " + digest_of(columns) + " FROM ONLY " + name_ +
+                            " AS t WHERE " + condition(from, ">", 1) + " AND " +
+                            condition(digest.to, "<=", 2);
+    pg::query(sql.c_str(), {pg::array_text(from), pg::array_text(digest.to)}, [&](const pg::Row& row) {
+        digest.rows = row.number(0);
+        digest.digest = row.text(1);
+    });
+    return digest;
 }
 
 void CopiedTable::read_behind(const Key& from, std::uint64_t limit) {
@@ -142,8 +192,7 @@ void CopiedTable::read_behind(const Key& from, std::uint64_t limit) {
     portal_ = pg::call([&] {
         Oid types[] = {TEXTOID};
         Datum values[] = {CStringGetTextDatum(key.c_str())};
-        return SPI_cursor_open_with_args(nullptr, sql.c_str(), from.empty() ? 0 : 1, types, values, nullptr,
-                                         true, 0);
+        return SPI_cursor_open_with_args(nullptr, sql.c_str(), 1, types, values, nullptr, true, 0);
     });
 }
 

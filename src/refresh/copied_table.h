@@ -38,6 +38,15 @@ class CopiedTable {
     bool has_key() const { return !key_.empty(); }
     const std::vector<KeyOrder>& order() const { return order_; }
 
+    /// Rows of a verification's chunk.
+    struct Digest {
+        std::uint64_t rows = 0;
+        std::string digest;
+        Key to;  // empty: to the last row
+    };
+    /// Of the rows behind `from`, at most `limit` of them.
+    Digest digest_behind(const Key& from, std::uint64_t limit) const;
+
     /// Begins to read the rows whose key is behind `from`, at most `limit` of them if that is not 0.
     void read_behind(const Key& from, std::uint64_t limit);
     /// Appends one row as wire values; false at the end.
@@ -56,6 +65,9 @@ class CopiedTable {
 
     void describe(Oid relation, log::Layouts& layouts);
     void plan_columns(Oid relation);
+    std::vector<std::string> key_expressions() const;
+    std::string condition(const Key& bound, const char* comparison, int parameter) const;
+    Key key_at_end(const Key& from, std::uint64_t limit) const;
     std::string select(const Key& from, std::uint64_t limit) const;
     bool fetch();
     void free_rows();

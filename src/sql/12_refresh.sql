@@ -6,7 +6,7 @@ CREATE TABLE onerepl.refresh (
     link            int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
     relation        oid NOT NULL,       -- a table; of a partitioned one, each partition has a row
     name            text NOT NULL,
-    method          text NOT NULL CHECK (method IN ('empty', 'repair')),
+    method          text NOT NULL CHECK (method IN ('empty', 'repair', 'verify')),
     -- sent: all chunks have numbers; cancelling: the central is to be told; then, when that is confirmed, the outcome
     state           text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'paused', 'sent', 'cancelling',
                                                                      'done', 'cancelled', 'failed')),
@@ -62,6 +62,31 @@ CREATE TABLE onerepl.refresh_window (
     changed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (link, relation)
 ) WITH (fillfactor = 50);
+
+-- The central's: what verifications have found; the newest one of a table counts.
+CREATE TABLE onerepl.verified (
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    relation    oid NOT NULL,
+    refresh     int8 NOT NULL,          -- the remote's onerepl.refresh.id
+    chunks      int8 NOT NULL DEFAULT 0,
+    differences int8 NOT NULL DEFAULT 0,
+    complete    bool NOT NULL DEFAULT false,
+    last        int8 NOT NULL,
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (link, relation)
+) WITH (fillfactor = 50);
+
+CREATE TABLE onerepl.difference (
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    relation    oid NOT NULL,
+    n           int8 NOT NULL,
+    key_from    text[] NOT NULL,        -- empty: from the first row
+    key_to      text[] NOT NULL,        -- empty: to the last row
+    rows_remote int8 NOT NULL,
+    rows_here   int8 NOT NULL,
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (link, n)
+);
 
 CREATE FUNCTION onerepl.end_refreshes(link int) RETURNS void
     LANGUAGE sql

@@ -188,6 +188,8 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;
     DELETE FROM onerepl.remote_description AS d WHERE d.link = restart_as_central.link;
     DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
+    DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
+    DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;
     UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL WHERE l.id = restart_as_central.link;
 $$;
 COMMENT ON FUNCTION onerepl.restart_as_central(int) IS 'B''s part of onerepl_restart_link.';

@@ -60,7 +60,7 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
             WHERE c.peer_state ~ '^(failed|stopped|paused)'
         UNION ALL
         SELECT 'refreshing', 'Nothing: see onerepl.refresh_progress.'
-            FROM onerepl.refresh AS f WHERE f.link = l.id AND f.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')
+            FROM onerepl.refresh AS f WHERE f.link = l.id AND f.method <> 'verify' AND f.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')
         UNION ALL
         SELECT 'in step', 'Nothing.' WHERE s = m
         UNION ALL

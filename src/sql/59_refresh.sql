@@ -34,10 +34,9 @@ END $$;
 COMMENT ON FUNCTION onerepl.request_refresh(onerepl.link, regclass, text, int, timestamptz, int8, int8, int) IS
 'onerepl_refresh for one tracked table (with all its partitions); returns for how many tables.';
 
-CREATE FUNCTION onerepl_refresh(link text, relation regclass DEFAULT NULL, method text DEFAULT 'empty', chunk_rows int DEFAULT 20000,
-                                start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL,
-                                bytes_per_second int8 DEFAULT NULL, place int DEFAULT 0) RETURNS int
-    LANGUAGE plpgsql SECURITY DEFINER
+CREATE FUNCTION onerepl.request_refreshes(link text, relation regclass, method text, chunk_rows int, start_at timestamptz,
+                                          rows_per_second int8, bytes_per_second int8, place int) RETURNS int
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
@@ -45,10 +44,6 @@ DECLARE
     wanted regclass;
     requested int := 0;
 BEGIN
-    IF method IS NULL OR method NOT IN ('empty', 'repair') THEN
-        RAISE EXCEPTION 'unknown method "%"', method USING
-            ERRCODE = 'invalid_parameter_value', HINT = 'Use ''empty'' or ''repair''.';
-    END IF;
     IF chunk_rows IS NULL OR chunk_rows <= 0 OR rows_per_second <= 0 OR bytes_per_second <= 0 THEN
         RAISE EXCEPTION 'chunk_rows, rows_per_second and bytes_per_second must be greater than zero' USING
             ERRCODE = 'invalid_parameter_value';
@@ -64,10 +59,26 @@ BEGIN
         requested := requested + onerepl.request_refresh(to_central, wanted, method, chunk_rows, start_at, rows_per_second,
                                                          bytes_per_second, coalesce(place, 0));
     END LOOP;
-    PERFORM onerepl.write_journal(0, to_central.id, 'III', format('a refresh of %s was requested by %s', coalesce(relation::text,
+    PERFORM onerepl.write_journal(0, to_central.id, 'III', format('a %s of %s was requested by %s',
+        CASE method WHEN 'verify' THEN 'verification' ELSE 'refresh' END, coalesce(relation::text,
         'all tables'), session_user));
     PERFORM onerepl.wake_at_commit(true, false);
     RETURN requested;
+END $$;
+COMMENT ON FUNCTION onerepl.request_refreshes(text, regclass, text, int, timestamptz, int8, int8, int) IS
+'What onerepl_refresh and onerepl_verify share.';
+
+CREATE FUNCTION onerepl_refresh(link text, relation regclass DEFAULT NULL, method text DEFAULT 'empty', chunk_rows int DEFAULT 20000,
+                                start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL,
+                                bytes_per_second int8 DEFAULT NULL, place int DEFAULT 0) RETURNS int
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF method IS NULL OR method NOT IN ('empty', 'repair') THEN
+        RAISE EXCEPTION 'unknown method "%"', method USING
+            ERRCODE = 'invalid_parameter_value', HINT = 'Use ''empty'' or ''repair''.';
+    END IF;
+    RETURN onerepl.request_refreshes(link, relation, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place);
 END $$;
 COMMENT ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int) IS
 'Copies a tracked table to the central of a link, while both are in use; returns how many tables (partitions) will be copied. relation:
@@ -143,6 +154,73 @@ CREATE FUNCTION onerepl.refresh_new_table(relation regclass) RETURNS void
     FROM onerepl.link AS l WHERE l.role = 'remote' ORDER BY l.id
 $$;
 COMMENT ON FUNCTION onerepl.refresh_new_table(regclass) IS 'onerepl_add_table with initial => ''refresh'': on every link.';
+
+CREATE FUNCTION onerepl_verify(link text, relation regclass DEFAULT NULL, chunk_rows int DEFAULT 20000,
+                               start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL, place int DEFAULT 0) RETURNS int
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN onerepl.request_refreshes(link, relation, 'verify', chunk_rows, start_at, rows_per_second, NULL, place);
+END $$;
+COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int) IS
+'Compares a tracked table with the central''s while both are in use; returns for how many tables (partitions). relation: null for all
+tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; the other arguments as onerepl_refresh. What differs is
+in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it. Generated columns are not
+compared. Progress: onerepl.refresh_progress; onerepl_refresh_pause, _resume and _cancel are for it, too.
+Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed or verified already;
+22023 a number that is not positive.';
+
+CREATE FUNCTION onerepl.note_verified(link int, relation oid, refresh int8, n int8, last bool, key_from text[], key_to text[],
+                                      rows_remote text, rows_here text, equal bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    found onerepl.verified;
+BEGIN
+    DELETE FROM onerepl.difference AS d
+        WHERE d.link = note_verified.link AND d.relation = note_verified.relation
+          AND NOT EXISTS (SELECT FROM onerepl.verified AS v
+                          WHERE v.link = d.link AND v.relation = d.relation AND v.refresh = note_verified.refresh);
+    INSERT INTO onerepl.verified AS v (link, relation, refresh, chunks, differences, complete, last)
+        VALUES (link, relation, refresh, 1, CASE WHEN equal THEN 0 ELSE 1 END, note_verified.last, n)
+        ON CONFLICT ON CONSTRAINT verified_pkey DO UPDATE SET
+            chunks = excluded.chunks + CASE WHEN v.refresh = excluded.refresh THEN v.chunks ELSE 0 END,
+            differences = excluded.differences + CASE WHEN v.refresh = excluded.refresh THEN v.differences ELSE 0 END,
+            refresh = excluded.refresh, complete = excluded.complete, last = excluded.last, at = excluded.at
+        RETURNING v.* INTO found;
+    IF NOT equal THEN
+        INSERT INTO onerepl.difference (link, relation, n, key_from, key_to, rows_remote, rows_here)
+            VALUES (link, relation, n, key_from, key_to, rows_remote::int8, rows_here::int8);
+        PERFORM onerepl.write_journal(2, link, 'III', format('table %s differs from the remote''s: %s rows here, %s there, %s',
+            relation::regclass, rows_here, rows_remote, onerepl.range_text(key_from, key_to)),
+            'See onerepl.differences; onerepl_refresh with method ''repair'' at the remote mends it.', n, n);
+    END IF;
+    IF last THEN
+        PERFORM onerepl.write_journal(0, link, 'III', format('table %s was verified: %s', relation::regclass,
+            CASE WHEN found.differences = 0 THEN 'equal' ELSE format('%s of %s chunks differ', found.differences, found.chunks) END),
+            NULL, n, n);
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.note_verified(int, oid, int8, int8, bool, text[], text[], text, text, bool) IS
+'Notes on the central what became of one chunk of a verification.';
+
+CREATE FUNCTION onerepl.range_text(key_from text[], key_to text[]) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN key_from = '{}' AND key_to = '{}' THEN 'in the whole table'
+                ELSE concat_ws(' ', 'keys', CASE WHEN key_from <> '{}' THEN 'behind (' || array_to_string(key_from, ', ') || ')' END,
+                               CASE WHEN key_to <> '{}' THEN 'up to (' || array_to_string(key_to, ', ') || ')' END) END
+$$;
+COMMENT ON FUNCTION onerepl.range_text(text[], text[]) IS 'A range of keys in words.';
+
+CREATE VIEW onerepl.differences AS
+    SELECT l.name AS link, coalesce(onerepl.qualified_name(d.relation), d.relation::text) AS relation, d.n, d.key_from, d.key_to,
+           d.rows_remote, d.rows_here, d.at
+    FROM onerepl.difference AS d JOIN onerepl.link AS l ON l.id = d.link;
+COMMENT ON VIEW onerepl.differences IS
+'What the newest onerepl_verify of each table found at this central: in the range of keys behind key_from up to key_to (empty: from the
+first, to the last row) the rows differed when number n was reached, though all changes before it were written.';
 
 CREATE VIEW onerepl.refresh_progress AS
     SELECT l.name AS link, l.role, r.name AS relation, r.method, r.state, r.rows_done AS rows, r.rows_estimate, r.bytes_done AS bytes,

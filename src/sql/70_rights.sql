@@ -27,6 +27,7 @@ REVOKE ALL ON FUNCTION onerepl_resolve_all(text, text, text, text, text) FROM PU
 REVOKE ALL ON FUNCTION onerepl_object_state(regclass, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh_pause(text, regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh_resume(text, regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh_cancel(text, regclass) FROM PUBLIC;

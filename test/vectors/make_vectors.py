@@ -235,6 +235,17 @@ def records():
             order="c t",
             key_from="62 78",
         ),
+        section(
+            "chunk of a verification",
+            chunk(7, 4, 32, "nn", (), (b"42", b"4"), [[("t", b"20000"), ("t", b"-123456789")]]),
+            "C",
+            description=7,
+            refresh=4,
+            verify=1,
+            order="n n",
+            key_to="3432 34",
+            rows=value_text([("t", b"20000"), ("t", b"-123456789")]),
+        ),
         section("chunk that ends a cancelled refresh", chunk(7, 3, 8), "C", description=7, refresh=3, cancelled=1),
     ]
 

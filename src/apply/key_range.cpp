@@ -1,0 +1,84 @@
+// Ranges of keys in SQL.
+#include "apply/key_range.h"
+
+#include "pg/array_text.h"
+#include "refresh/key_order.h"
+
+extern "C" {
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+}
+
+namespace onerepl::apply {
+
+namespace {
+
+std::string text_from_remote(const Target& target, ByteView bytes) {
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return pg::call([&] {
+        return static_cast<const char*>(
+            pg_any_to_server(text.data(), static_cast<int>(text.size()), target.encoding));
+    });
+}
+
+std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
+    std::vector<std::string> texts;
+    for (const ByteView bytes : key) texts.push_back(text_from_remote(target, bytes));
+    return texts;
+}
+
+}  // namespace
+
+bool has_order(const KeyColumn& column) {
+    const Oid base = pg::call([&] { return getBaseType(column.type); });
+    switch (column.order) {
+        case KeyOrder::natural:
+            return refresh::has_natural_order(base);
+        case KeyOrder::collate_c:
+            return refresh::is_string(base);
+        case KeyOrder::text:
+            break;
+    }
+    return true;
+}
+
+std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
+    if (static_cast<int>(chunk.order.size()) != target.key_count)
+        throw pg::Error("22P03", "the chunk does not have the key of its table description");
+    std::vector<KeyColumn> columns;
+    for (int k = 0; k < target.key_count; k++) {
+        const ColumnPlan& plan = target.columns[target.key_places[k]];
+        columns.push_back({pg::call([&] { return quote_identifier(plan.name); }),
+                           pg::call([&] { return get_atttype(target.relation, plan.attribute); }),
+                           chunk.order[static_cast<std::size_t>(k)]});
+    }
+    return columns;
+}
+
+std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
+    std::vector<std::string> key, from, to;
+    for (std::size_t i = 0; i < columns.size(); i++) {
+        const KeyColumn& column = columns[i];
+        const std::string place = "[" + std::to_string(i + 1) + "]";
+        key.push_back(refresh::ordered("t." + column.name, column.order));
+        from.push_back(
+            refresh::ordered_bound("(CAST($1 AS pg_catalog.text[]))" + place, column.type, column.order));
+        to.push_back(
+            refresh::ordered_bound("(CAST($2 AS pg_catalog.text[]))" + place, column.type, column.order));
+    }
+    // Both parameters appear whatever the bounds, so that their types are known.
+    std::string condition =
+        "CAST($1 AS pg_catalog.text) IS NOT NULL AND CAST($2 AS pg_catalog.text) IS NOT NULL";
+    const std::string row = refresh::row_of(key);
+    if (!chunk.from.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.>) " + refresh::row_of(from);
+    if (!chunk.to.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.<=) " + refresh::row_of(to);
+    return condition;
+}
+
+std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk) {
+    return {pg::array_text(texts_from_remote(target, chunk.from)),
+            pg::array_text(texts_from_remote(target, chunk.to))};
+}
+
+}  // namespace onerepl::apply

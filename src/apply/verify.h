@@ -1,0 +1,12 @@
+// Comparing a chunk's digest with this table's rows, at the chunk's exact place in the order of changes.
+#pragma once
+
+#include "apply/target.h"
+
+namespace onerepl::apply {
+
+/// `record` is a verifying chunk; all rows are written and visible, no table is open. A difference goes to
+/// onerepl.difference and to the journal. With SPI connected.
+void compare_digest(int link, const Target& target, const Record& record, Number n);
+
+}  // namespace onerepl::apply
