@@ -1,6 +1,7 @@
 // Boost.Beast's parser and the checks that it leaves to its user. The only file that includes Boost.
 
 #include "http/request_parser.h"
+#include "http/chunk_guard.h"
 #include "http/header_collector.h"
 
 // An assertion of Beast's about what a peer sent must not abort the process: it would take the whole database
@@ -302,6 +303,7 @@ class RequestParser::Implementation {
     Fed feed_body(ByteView bytes) {
         if (machine_.is_done()) return {Step::done, 0};
         if (bytes.empty()) return {Step::more, 0};
+        if (machine_.chunked() && !chunks_.accept(bytes)) return fail({400, "malformed chunk"}, bytes.size());
         if (rest_.empty()) return put_body(bytes, bytes.size());
         // A chunk's size line came in pieces.
         rest_.insert(rest_.end(), bytes.begin(), bytes.end());
@@ -335,6 +337,7 @@ class RequestParser::Implementation {
     ParserLimits limits_;
     HeaderCollector collector_;
     Machine machine_;
+    ChunkGuard chunks_;
     Bytes rest_;
     bool header_done_ = false;
 };

@@ -35,7 +35,7 @@ std::vector<Case> accepted() {
         {"chunked post", chunked("3\r\nabc\r\n0\r\n\r\n"), 200},
         {"chunked post without a chunk", chunked("0\r\n\r\n"), 200},
         {"last chunk of many zeros", chunked("3\r\nabc\r\n0000000\r\n\r\n"), 200},
-        {"chunk with extension", chunked("3;a=b\r\nabc\r\n0\r\n\r\n"), 200},
+        {"chunk with extension", chunked("3;a=b\r\nabc\r\n0\r\n\r\n"), 400},
         {"parameters of the content type and another case",
          "POST " + std::string(path) +
              " HTTP/1.1\r\nhOST: test\r\nContent-Type: Application/VND.onerepl; v=1\r\nContent-Length: "
