@@ -171,7 +171,7 @@ BEGIN
             UPDATE onerepl.link AS l SET stop = 3 WHERE l.id = other.id;
             PERFORM onerepl.write_journal(2, other.id, 'P7',
                 format('link "%s" lacks what was changed while capture was stopped', other.name),
-                'Make the tables equal, then call onerepl_restart_link at the central, then here.');
+                'Call onerepl_restart_link at the central, then here, with onerepl_refresh in one transaction.');
         END LOOP;
     END IF;
     PERFORM onerepl.start_behind_last(restart_as_remote.link);

@@ -30,7 +30,7 @@ CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_d
                                  'the two histories differ', 'another database answers than before'])[l.stop],
            CASE l.stop
                WHEN 4 THEN 'Look at url and secret of the link. If the other database is the right one, make the tables equal and call onerepl_restart_link at the central, then at the remote.'
-               ELSE 'Make the tables equal, then call onerepl_restart_link at the central, then at the remote.' END
+               ELSE 'Call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.' END
     WHERE l.stop <> 0
 $$;
 COMMENT ON FUNCTION onerepl.stop_state(onerepl.link) IS 'The state of a link that P9 has stopped (core/body.h Stop); nulls: it is not.';
