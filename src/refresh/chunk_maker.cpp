@@ -92,6 +92,7 @@ bool ChunkMaker::begin() {
     copies_.clear();
     current_ = 0;
     wait_ = nothing_to_do;
+    layouts_.trim();
     load();
     busy_ = !work_.empty();
     if (!busy_) return false;
