@@ -43,10 +43,36 @@ Bytes Incoming::frames(const Spool& spool) const {
     return out;
 }
 
-Bytes Incoming::frames(Range numbers) const {
-    Spool spool;
-    spool.numbers = numbers;
-    return frames(spool);
+namespace {
+
+/// False: it is no chunk, or has no rows to be left out.
+bool leave_out_rows(ObjectTransfer& transfer, Bytes& record) {
+    constexpr auto chunk = static_cast<std::uint8_t>(Operation::chunk);
+    if (transfer.parts > 1 || transfer.record.empty() || transfer.record[0] != chunk) return false;
+    std::optional<Record> decoded = decode_record(transfer.record);
+    if (!decoded || decoded->chunk.verify) return false;
+    decoded->chunk.rows = {};
+    decoded->chunk.row_count = 0;
+    encode_record(*decoded, record);
+    transfer.record = record;
+    return true;
+}
+
+}  // namespace
+
+Bytes Incoming::log_frames(Range numbers, const Parties& parties) const {
+    Bytes out;
+    Bytes record;
+    for (std::size_t i = find(numbers.first); i < taken_.size() && taken_[i].transfer.n <= numbers.last;
+         i++) {
+        ObjectTransfer transfer = taken_[i].transfer;
+        record.clear();
+        if (leave_out_rows(transfer, record))
+            encode_frame(parties, transfer, out);
+        else
+            out.insert(out.end(), taken_[i].frame.begin(), taken_[i].frame.end());
+    }
+    return out;
 }
 
 bool IncomingSource::next(apply::IncomingRecord& record) {

@@ -16,8 +16,9 @@ class Incoming {
     bool holds(Range numbers) const;
     /// The frames of what is to be spooled.
     Bytes frames(const Spool& spool) const;
-    /// The frames of all records of `numbers`.
-    Bytes frames(Range numbers) const;
+    /// The frames of all records of `numbers` for the log: chunks of refreshes without their rows, which are
+    /// in the table now. `parties`: of those frames.
+    Bytes log_frames(Range numbers, const Parties& parties) const;
 
   private:
     friend class IncomingSource;

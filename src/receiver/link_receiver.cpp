@@ -240,7 +240,7 @@ void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
             "INSERT INTO onerepl.received (link, first, last, frames) VALUES ($1, $2, $3, $4) ON CONFLICT DO "
             "NOTHING",
             {link_.id, numbers.first, numbers.last,
-             pack_frames(turn.incoming.frames(numbers), settings::compression)});
+             pack_frames(turn.incoming.log_frames(numbers, {*link_.peer, own_id_}), settings::compression)});
     }
     if (turn.known.any) finish_failures(link_.id, written);
 }
