@@ -24,6 +24,7 @@ std::string text_from_remote(const Target& target, ByteView bytes) {
 
 std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
     std::vector<std::string> texts;
+    texts.reserve(key.size());
     for (const ByteView bytes : key) texts.push_back(text_from_remote(target, bytes));
     return texts;
 }
