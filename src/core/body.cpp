@@ -186,7 +186,7 @@ bool read_header(const Fixed& fixed, ByteView bytes, Body& body) {
     if (fixed.address.direction == direction_to_central) {
         auto header = read_remote_header(bytes);
         // A body of A answers nothing.
-        if (!header || !is_zero(fixed.reply_to)) return false;
+        if (!header) return false;
         body.header = std::move(*header);
     } else {
         auto header = read_central_header(bytes);

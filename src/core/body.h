@@ -59,7 +59,9 @@ struct CentralHeader {
 struct Body {
     Parties parties{};
     Nonce nonce{};
-    Nonce reply_to{};  // of the body answered; zero in a body of A
+    /// In a body of B: the nonce of the body answered. In a body of A: that of the last answer that A took;
+    /// zero if none. By it a central that has not started knows a body of now from a recorded one (P10).
+    Nonce reply_to{};
     std::variant<RemoteHeader, CentralHeader> header{};
     Bytes frames{};
 };

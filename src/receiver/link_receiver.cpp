@@ -115,6 +115,10 @@ Bytes LinkReceiver::receive(const Body& body) {
     Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
     turn.known = std::move(known);
     turn.header = &std::get<RemoteHeader>(body.header);
+    if (addressed_here(body) && !starts_anew(turn, body)) {
+        finish(turn);
+        return encode_reply(body, {turn.central.header(), {}});
+    }
     if (addressed_here(body)) {
         read_messages(turn, body);
         write_ready(turn);
@@ -127,8 +131,16 @@ Bytes LinkReceiver::receive(const Body& body) {
 
 /// P9: it is from the remote that the link is bound to, and meant for this database.
 bool LinkReceiver::addressed_here(const Body& body) const {
-    const bool from_remote = link_.peer && body.parties.remote == *link_.peer;
+    const bool from_remote =
+        link_.peer && body.parties.remote == *link_.peer && body.parties.remote != own_id_;
     return from_remote && (is_zero(body.parties.central) || body.parties.central == own_id_);
+}
+
+/// P10: a central that has not started takes its start from a body of now only: one that names an answer
+/// which this central gave since the link was made or started anew. A recorded body of an earlier start can
+/// not. Started links know old from new by number.
+bool LinkReceiver::starts_anew(const Turn& turn, const Body& body) const {
+    return turn.central.state().started || body.reply_to == link_.challenge;
 }
 
 Time LinkReceiver::look() {
@@ -335,7 +347,7 @@ Bytes LinkReceiver::receive_without_lock(const Body& body) {
 Bytes LinkReceiver::encode_reply(const Body& body, const Reply& reply) const {
     Body answer;
     answer.parties = {body.parties.remote, own_id_};
-    answer.nonce = random_array<Nonce>();
+    answer.nonce = reply.header.started ? random_array<Nonce>() : link_.challenge;
     answer.reply_to = body.nonce;
     answer.header = reply.header;
     for (const Message& message : reply.messages) encode_frame(answer.parties, message, answer.frames);

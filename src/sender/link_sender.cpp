@@ -110,6 +110,7 @@ void LinkSender::form() {
         Body body;
         body.parties = parties();
         body.nonce = random_array<Nonce>();
+        body.reply_to = last_answer_;
         RemoteHeader header = remote_.header();
         header.batches = std::move(built.batches);
         body.header = std::move(header);
@@ -195,6 +196,7 @@ std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, cons
                             "",
                             {}});
     }
+    last_answer_ = body.nonce;
     contact_.peer_number = header->written;
     contact_.peer_state = flow_name(header->flow);
     remote_.answered(worker::now(), id, *header, messages);

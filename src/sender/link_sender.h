@@ -73,6 +73,7 @@ class LinkSender : private NumberedHistory {
     Remote remote_;
     BodyBuilder builder_;
     std::map<std::uint64_t, Posted> posted_;
+    Nonce last_answer_{};
     std::vector<Formed> formed_;
     std::int64_t position_seq_ = 0;
     Contact contact_;

@@ -113,7 +113,27 @@ class Sender {
         });
     }
 
+    /// A dump of another database was restored here with that one's links. It must not speak in its name
+    /// (P9): not even to say that it has stopped.
+    bool refuse_copied(const Link& link) {
+        if (link.database == own_id_) return false;
+        if (link.stop != Stop::none) return true;
+        store_stop(link.id, Stop::wrong_peer);
+        pg::JournalBuffer journal(link.id);
+        journal.write(
+            {Level::critical,
+             "P9",
+             "link \"" + link.name + "\" was made in another database, of which this one is a restored copy",
+             "Remove the link here, or start it anew with onerepl_restart_link() at both ends if this "
+             "database "
+             "takes the other's place.",
+             {}});
+        journal.flush();
+        return true;
+    }
+
     void update(Link link, Number last) {
+        if (refuse_copied(link)) return;
         auto& known = links_[link.id];
         // A link that was started anew has another N0, or is no longer stopped: everything kept about it is
         // void.

@@ -26,6 +26,11 @@ BEGIN
         RETURNING * INTO added;
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts behind number %s',
                                                              added.name, session_user, added.start));
+    IF EXISTS (SELECT FROM onerepl.tracked) THEN
+        RAISE WARNING 'what was changed in tracked tables before now is not sent on link "%"', added.name USING
+            DETAIL = 'Tables are tracked already, and a link starts behind the newest number of the log.',
+            HINT = 'If anything was written since the tables were copied, call onerepl_refresh for them in this transaction or later.';
+    END IF;
     PERFORM onerepl.wake_at_commit(true, false);
     RETURN added.id;
 END $$;
@@ -150,7 +155,7 @@ CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     SELECT onerepl.end_refreshes(start_behind_last.link);
     DELETE FROM onerepl.position AS p WHERE p.link = start_behind_last.link;
     DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
-    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity
+    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity, database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
 $$;
 COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
@@ -190,7 +195,8 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
     DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;
-    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL WHERE l.id = restart_as_central.link;
+    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
+                                 database = onerepl.database_id() WHERE l.id = restart_as_central.link;
 $$;
 COMMENT ON FUNCTION onerepl.restart_as_central(int) IS 'B''s part of onerepl_restart_link.';
 

@@ -27,7 +27,7 @@ std::vector<Link> load_links(Role role) {
     pg::query(
         "SELECT id, name, coalesce(url, ''), secret, peer, paused, start, start_identity, stop::int4,"
         "       extract(epoch FROM reply_timeout)::float8, extract(epoch FROM state_query_interval)::float8,"
-        "       extract(epoch FROM send_interval)::float8"
+        "       extract(epoch FROM send_interval)::float8, database, challenge"
         "  FROM onerepl.link WHERE role = $1 ORDER BY id",
         {role == Role::remote ? "remote" : "central"}, [&](const pg::Row& row) {
             Link link;
@@ -43,6 +43,8 @@ std::vector<Link> load_links(Role role) {
             link.reply_timeout = milliseconds_or(row, 9, settings::reply_timeout);
             link.state_query_interval = milliseconds_or(row, 10, settings::state_query_interval);
             link.send_interval = milliseconds_or(row, 11, settings::send_interval);
+            link.database = row.uuid(12);
+            link.challenge = row.uuid(13);
             links.push_back(std::move(link));
         });
     return links;

@@ -20,6 +20,8 @@ struct Link {
     std::optional<Number> start;  // N0
     Identity start_identity{};
     Stop stop = Stop::none;
+    Uuid database{};                // that the link was made in
+    Nonce challenge{};              // role central: names the answers until the link has started (P10)
     Time reply_timeout = 0;         // Tr
     Time state_query_interval = 0;  // Ts
     Time send_interval = 0;         // Ti
