@@ -21,26 +21,6 @@ namespace {
 constexpr std::size_t longest_text = 4096;
 constexpr std::size_t longest_value = 512;
 
-const char* name_of(Operation operation) {
-    switch (operation) {
-        case Operation::insert:
-            return "insert";
-        case Operation::update:
-            return "update";
-        case Operation::remove:
-            return "delete";
-        case Operation::truncate:
-            return "truncate";
-        case Operation::describe:
-            return "describe";
-        case Operation::chunk:
-            return "refresh";
-        case Operation::skip:
-            break;
-    }
-    return "skip";
-}
-
 /// Cuts at a character's end.
 std::string cut(std::string text, std::size_t limit) {
     if (text.size() <= limit) return text;

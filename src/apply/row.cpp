@@ -28,17 +28,6 @@ struct Row {
     int column = -1;  // being converted, for the error's context
 };
 
-const char* name_of(Operation operation) {
-    switch (operation) {
-        case Operation::insert:
-            return "insert";
-        case Operation::update:
-            return "update";
-        default:
-            return "delete";
-    }
-}
-
 void add_context(void* argument) {
     const Row& row = *static_cast<const Row*>(argument);
     const TableDescription& description = row.target.description;

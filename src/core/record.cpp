@@ -227,6 +227,26 @@ bool ChunkRows::next(std::vector<Value>& row) {
     return true;
 }
 
+const char* name_of(Operation operation) {
+    switch (operation) {
+        case Operation::insert:
+            return "insert";
+        case Operation::update:
+            return "update";
+        case Operation::remove:
+            return "delete";
+        case Operation::truncate:
+            return "truncate";
+        case Operation::describe:
+            return "describe";
+        case Operation::chunk:
+            return "refresh";
+        case Operation::skip:
+            return "skip";
+    }
+    return "unknown";
+}
+
 void encode_record(const Record& record, Bytes& out) {
     ByteWriter writer(out);
     writer.u8(static_cast<std::uint8_t>(record.operation));

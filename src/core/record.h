@@ -18,6 +18,9 @@ enum class Operation : std::uint8_t {
     chunk = 'C',     // a piece of a table's copy, exact at its number (Part III, P17)
 };
 
+/// As the administrator knows it: "insert", "update", "delete", "truncate", "describe", "refresh", "skip".
+const char* name_of(Operation operation);
+
 enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', binary = 'b' };
 
 struct Value {

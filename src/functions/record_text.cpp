@@ -142,26 +142,6 @@ const TableDescription* Descriptions::find(std::uint64_t id) {
     return known->second ? &*known->second : nullptr;
 }
 
-const char* name_of(Operation operation) {
-    switch (operation) {
-        case Operation::insert:
-            return "insert";
-        case Operation::update:
-            return "update";
-        case Operation::remove:
-            return "delete";
-        case Operation::truncate:
-            return "truncate";
-        case Operation::describe:
-            return "describe";
-        case Operation::chunk:
-            return "refresh";
-        case Operation::skip:
-            return "skip";
-    }
-    return "unknown";
-}
-
 std::string object_id_of(const std::vector<std::optional<std::string>>& values) {
     if (values.size() == 1) return values[0].value_or("");
     std::string out = "(";

@@ -39,8 +39,6 @@ class Descriptions {
     std::map<std::uint64_t, std::optional<TableDescription>> known_;
 };
 
-const char* name_of(Operation operation);
-
 /// schema.table, quoted as needed.
 std::string qualified_name(const TableDescription& table);
 

@@ -115,15 +115,14 @@ Bytes LinkReceiver::receive(const Body& body) {
     Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
     turn.known = std::move(known);
     turn.header = &std::get<RemoteHeader>(body.header);
-    if (addressed_here(body) && !starts_anew(turn, body)) {
-        finish(turn);
-        return encode_reply(body, {turn.central.header(), {}});
-    }
-    if (addressed_here(body)) {
+    if (!addressed_here(body)) {
+        turn.central.stop(Stop::wrong_peer);
+    } else if (answers_this_start(turn, body)) {
         read_messages(turn, body);
         write_ready(turn);
     } else {
-        turn.central.stop(Stop::wrong_peer);
+        finish(turn);
+        return encode_reply(body, {turn.central.header(), {}});
     }
     finish(turn);
     return encode_reply(body, turn.central.reply(worker::now()));
@@ -139,7 +138,7 @@ bool LinkReceiver::addressed_here(const Body& body) const {
 /// P10: a central that has not started takes its start from a body of now only: one that names an answer
 /// which this central gave since the link was made or started anew. A recorded body of an earlier start can
 /// not. Started links know old from new by number.
-bool LinkReceiver::starts_anew(const Turn& turn, const Body& body) const {
+bool LinkReceiver::answers_this_start(const Turn& turn, const Body& body) const {
     return turn.central.state().started || body.reply_to == link_.challenge;
 }
 

@@ -30,7 +30,7 @@ class LinkReceiver {
   private:
     struct Turn;
     bool addressed_here(const Body& body) const;
-    bool starts_anew(const Turn& turn, const Body& body) const;
+    bool answers_this_start(const Turn& turn, const Body& body) const;
     void read_messages(Turn& turn, const Body& body);
     void take_message(Turn& turn, const FrameResult& frame);
     void write_ready(Turn& turn);
