@@ -69,7 +69,7 @@ help:
 	@echo 'make deps      install the Debian packages that are missing'
 	@echo 'make           build;  make install  install into the server of pg_config'
 	@echo 'make demo      two throw-away servers, a load, faults, a comparison (KEEP=1: leave them running)'
-	@echo 'make test      everything: test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
+	@echo 'make test      everything: lint test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
 	@echo 'make test-tap TAP=test/t/001_basic.pl   one file'
 	@echo 'make lint      formatting and clang-tidy;  make format  reformat'
 	@echo 'make bench     benchmarks'
@@ -89,7 +89,7 @@ demo: deps
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
 test:
-	@$(MAKE) -j1 format-check test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+	@$(MAKE) -j1 lint test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
 # Unit tests, and some schedules of the simulation, run with AddressSanitizer and UBSan; the long simulation without, for speed.
 build/%/Makefile: CMakeLists.txt

@@ -369,7 +369,8 @@ RecordOrder order_records(std::span<const OrderRecord> records, std::vector<Uniq
     result.order = emit(constraints, preferred, [&](int attempt, std::vector<Edge> circle) {
         // Any of them may be the wrong one; a fixed choice could swap the same ones to and fro.
         const std::uint32_t scrambled = (static_cast<std::uint32_t>(attempt) * 2654435761u) >> 16;
-        std::ranges::rotate(circle, circle.begin() + scrambled % static_cast<std::ptrdiff_t>(circle.size()));
+        std::rotate(circle.begin(), circle.begin() + scrambled % static_cast<std::ptrdiff_t>(circle.size()),
+                    circle.end());
         const auto swapped = [&](const Edge& edge) { return values_held.swap(edge); };
         if (attempt >= attempts || std::ranges::none_of(circle, swapped)) return drop(attempt, circle);
         unique = values_held.all();

@@ -40,7 +40,8 @@ std::string response_head(const Response& response, bool keep_alive) {
     text += "\r\nContent-Length: " + std::to_string(response.body.size());
     text += "\r\nCache-Control: no-store";
     text += keep_alive ? "\r\nConnection: keep-alive" : "\r\nConnection: close";
-    for (const auto& [name, value] : response.headers) text += "\r\n" + name + ": " + value;
+    for (const auto& [name, value] : response.headers)
+        text.append("\r\n").append(name).append(": ").append(value);
     text += "\r\n\r\n";
     return text;
 }

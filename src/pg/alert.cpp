@@ -66,6 +66,7 @@ std::array<std::string, 4> variables_of(const Alert& alert) {
 void run(const Alert& alert, std::string command) {
     std::array<std::string, 4> variables = variables_of(alert);
     std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
     for (std::string& variable : variables) environment.push_back(variable.data());
     for (char** other = environ; other != nullptr && *other != nullptr; other++)
         environment.push_back(*other);

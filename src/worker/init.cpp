@@ -7,10 +7,10 @@
 
 extern "C" {
 PG_MODULE_MAGIC;
-PGDLLEXPORT void _PG_init(void);
+PGDLLEXPORT void _PG_init(void);  // NOLINT(bugprone-reserved-identifier): PostgreSQL's name for it
 }
 
-void _PG_init(void) {
+void _PG_init(void) {  // NOLINT(bugprone-reserved-identifier)
     using namespace onerepl;
     pg::entry([] {
         settings::define();
