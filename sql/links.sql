@@ -45,6 +45,16 @@ SELECT onerepl_add_remote('south', NULL);
 -- the status has a row for each
 SELECT link, role, peer, s, m, lag_records, lag_seconds, lag_bytes, problems, log_size > 0 AS log_has_size FROM onerepl_status();
 
+-- changing where a link leads
+SELECT onerepl_change_link('east', url => 'http://127.0.0.1:2', secret => 'another secret of the east');
+SELECT url, secret FROM onerepl.link WHERE name = 'east';
+SELECT onerepl_change_link('north', url => 'http://127.0.0.1:2');
+\echo :LAST_ERROR_SQLSTATE
+SELECT onerepl_change_link('east', secret => 'short');
+\echo :LAST_ERROR_SQLSTATE
+SELECT onerepl_change_link('east', url => 'nonsense');
+\echo :LAST_ERROR_SQLSTATE
+
 -- pausing
 SELECT onerepl_pause('east'), onerepl_pause('north'), onerepl_pause('east');
 SELECT link, state, what_to_do FROM onerepl_status();

@@ -14,7 +14,7 @@ const char* describe(Stop stop) {
         case Stop::other_history:
             return "the remote's history is not the one that the central has written";
         case Stop::wrong_peer:
-            return "another database answers than the one that the link belongs to";
+            return "another database speaks than the one that the link belongs to";
     }
     return "the link is stopped for an unknown reason";
 }
@@ -25,16 +25,15 @@ const char* cure_of(Stop stop) {
             return "";
         case Stop::central_lost_history:
             return "The central was restored from a backup or has lost its last commits. Start the link anew "
-                   "with a "
-                   "refresh, or at a read point that you answer for.";
+                   "with a refresh, or at a read point that you answer for.";
         case Stop::remote_lost_history:
         case Stop::other_history:
             return "The remote was restored from a backup, promoted without its last changes, or cloned. "
-                   "Start the "
-                   "link anew with a refresh, or at a read point that you answer for.";
+                   "Start the link anew with a refresh, or at a read point that you answer for.";
         case Stop::wrong_peer:
-            return "Correct the link's address or secret; if the other database was replaced on purpose, "
-                   "start the "
+            return "Look at the url and secret of the link at both ends and correct them with "
+                   "onerepl_change_link: "
+                   "then it goes on where it stood. If the other database was replaced on purpose, start the "
                    "link anew with a refresh.";
     }
     return "";

@@ -70,6 +70,33 @@ onerepl.link. The link is bound to the first database that speaks with this secr
 remote says (P17). The setting onerepl.listen must name an address in this database.
 Errors: 42710 the name is taken; 22023 a secret or interval that can not be.';
 
+CREATE FUNCTION onerepl_change_link(name text, url text DEFAULT NULL, secret text DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    changed onerepl.link := onerepl.get_link(name, CASE WHEN url IS NOT NULL THEN 'remote' END);
+    what text := concat_ws(' and ', CASE WHEN url IS NOT NULL THEN 'url' END, CASE WHEN secret IS NOT NULL THEN 'secret' END);
+BEGIN
+    IF url IS NOT NULL THEN
+        PERFORM onerepl.check_url(url);
+    END IF;
+    IF secret IS NOT NULL THEN
+        PERFORM onerepl.check_secret(secret);
+    END IF;
+    -- A wrong peer (stop 4) is what this may have mended; if not, the first exchange stops the link again.
+    UPDATE onerepl.link AS l SET url = coalesce(onerepl_change_link.url, l.url), secret = coalesce(onerepl_change_link.secret, l.secret),
+                                 stop = CASE l.stop WHEN 4 THEN 0 ELSE l.stop END
+        WHERE l.id = changed.id;
+    PERFORM onerepl.write_journal(0, changed.id, 'P11', format('%s of link "%s" changed by %s', what, changed.name, session_user))
+        WHERE what <> '';
+    PERFORM onerepl.wake_at_commit(changed.role = 'remote', changed.role = 'central');
+END $$;
+COMMENT ON FUNCTION onerepl_change_link(text, text, text) IS
+'Changes where a link leads, or its secret; null leaves as it is. url: as in onerepl_add_central, at the remote only; secret: change it
+at both ends, until then nothing is taken. Numbers and what waits are kept: it must be the same database at the other end (P9). A link
+that has stopped because another database spoke goes on.
+Errors: 42704 no such link; 55000 a url at the central; 22023 a url or secret that can not be; 0A000 https.';
+
 CREATE FUNCTION onerepl.remove_link(name text, role text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$

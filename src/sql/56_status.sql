@@ -16,7 +16,7 @@ CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_t
         UNION ALL
         SELECT 'starting', CASE l.role
                    WHEN 'remote' THEN 'Nothing, unless it stays so: then look whether onerepl is in shared_preload_libraries, and this database in onerepl.databases.'
-                   ELSE 'Call onerepl_add_central at the remote with the same secret; look whether onerepl.listen is set here.' END
+                   ELSE 'At the remote call onerepl_add_central with the same secret, or onerepl_restart_link if it has the link already; look whether onerepl.listen is set here.' END
             WHERE c.last_contact IS NULL
     ) AS r (state, what_to_do)
     LIMIT 1
@@ -27,9 +27,9 @@ CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_d
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'stopped: ' || (ARRAY['the central has lost changes that it had confirmed', 'the remote has lost changes that it had sent',
-                                 'the two histories differ', 'another database answers than before'])[l.stop],
+                                 'the two histories differ', 'another database speaks than the one that the link belongs to'])[l.stop],
            CASE l.stop
-               WHEN 4 THEN 'Look at url and secret of the link. If the other database is the right one, make the tables equal and call onerepl_restart_link at the central, then at the remote.'
+               WHEN 4 THEN 'Look at url and secret at both ends, and correct them with onerepl_change_link. If the other database is the right one, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.'
                ELSE 'Call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.' END
     WHERE l.stop <> 0
 $$;

@@ -14,6 +14,7 @@ REVOKE ALL ON FUNCTION onerepl_add_remote(text, text, interval, interval) FROM P
 REVOKE ALL ON FUNCTION onerepl_remove_central(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_remote(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_restart_link(text, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_change_link(text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_pause(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resume(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_block(text, int8) FROM PUBLIC;

@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(40);
+SELECT plan(41);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -15,6 +15,7 @@ SELECT has_function('public', 'onerepl_add_remote', ARRAY['text', 'text', 'inter
 SELECT has_function('public', 'onerepl_remove_central', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_remote', ARRAY['text']);
 SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean']);
+SELECT has_function('public', 'onerepl_change_link', ARRAY['text', 'text', 'text']);
 SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text']);
 SELECT has_function('public', 'onerepl_add_schema', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_table', ARRAY['regclass']);
