@@ -2,6 +2,7 @@
 #include "apply/target.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
@@ -42,6 +43,14 @@ void plan_receive(ColumnPlan& plan, Oid type, std::int32_t typmod, MemoryContext
     plan.receive_typmod = typmod;
 }
 
+bool has_binary_input(Oid type) {
+    HeapTuple tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+    if (!HeapTupleIsValid(tuple)) return false;
+    const bool has = OidIsValid(reinterpret_cast<Form_pg_type>(GETSTRUCT(tuple))->typreceive);
+    ReleaseSysCache(tuple);
+    return has;
+}
+
 void plan_values(ColumnPlan& plan, const ColumnDescription& column, Form_pg_attribute attribute,
                  MemoryContext memory) {
     const Oid described = find_type(column);
@@ -50,11 +59,12 @@ void plan_values(ColumnPlan& plan, const ColumnDescription& column, Form_pg_attr
     plan.is_domain = get_typtype(type) == TYPTYPE_DOMAIN;
     plan.described_type = column.type_name.c_str();
     plan_input(plan, type, memory);
+    // Values of types that have no binary form, or that B lacks, travel as text.
+    plan.unknown_type = !OidIsValid(described) || !has_binary_input(described);
+    if (plan.unknown_type) return;
     if (described == type || described == getBaseType(type))
         return plan_receive(plan, type, plan.typmod, memory);
     plan.by_text = true;
-    plan.unknown_type = !OidIsValid(described);
-    if (plan.unknown_type) return;
     plan_receive(plan, described, column.typmod, memory);
     Oid function;
     bool is_varlena;

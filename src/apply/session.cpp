@@ -26,6 +26,9 @@ constexpr Setting settings_of_apply[] = {
     {"extra_float_digits", "3"},
     {"bytea_output", "hex"},
     {"xmloption", "content"},
+    {"array_nulls", "on"},
+    {"lc_monetary", "C"},
+    {"quote_all_identifiers", "off"},
     {"jit", "off"},
 };
 

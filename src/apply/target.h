@@ -25,7 +25,7 @@ struct ColumnPlan {
     FmgrInfo output;  // by_text: of the described type
     FmgrInfo input;   // of B's type
     Oid input_parameter = InvalidOid;
-    /// Binary values of a described type that B lacks can not be read.
+    /// Binary values can not be read: B lacks the described type, or it has no binary form there.
     bool unknown_type = false;
     const char* described_type = nullptr;
 };

@@ -53,12 +53,18 @@ Datum receive(const ColumnPlan& plan, const Value& value) {
 
 /// Of a type that B's column does not have: as if it were written and read again.
 Datum from_other_type(const ColumnPlan& plan, const Value& value) {
-    if (plan.unknown_type)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                        errmsg("type \"%s\" of the remote's column \"%s\" does not exist",
-                               plan.described_type, plan.name)));
     char* text = OutputFunctionCall(const_cast<FmgrInfo*>(&plan.output), receive(plan, value));
     return InputFunctionCall(const_cast<FmgrInfo*>(&plan.input), text, plan.input_parameter, plan.typmod);
+}
+
+Datum from_binary(const ColumnPlan& plan, const Value& value) {
+    if (plan.unknown_type)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_OBJECT),
+                 errmsg("type \"%s\" of the remote's column \"%s\" does not exist, or cannot be read in "
+                        "its binary form",
+                        plan.described_type, plan.name)));
+    return plan.by_text ? from_other_type(plan, value) : receive(plan, value);
 }
 
 /// A domain may forbid nulls; other types give a null for a null without being asked.
@@ -79,7 +85,7 @@ Datum convert_value(const Target& target, const ColumnPlan& plan, const Value& v
         case ValueKind::text:
             return from_text(target, plan, value);
         case ValueKind::binary:
-            return plan.by_text ? from_other_type(plan, value) : receive(plan, value);
+            return from_binary(plan, value);
         case ValueKind::unchanged:
             break;
     }

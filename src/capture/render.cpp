@@ -23,7 +23,7 @@ constexpr Setting fixed_settings[] = {
     {"datestyle", "ISO", true},         {"intervalstyle", "postgres", false},
     {"extra_float_digits", "3", false}, {"bytea_output", "hex", false},
     {"timezone", "UTC", false},         {"search_path", "pg_catalog", false},
-    {"lc_monetary", "C", false},
+    {"lc_monetary", "C", false},        {"quote_all_identifiers", "off", false},
 };
 
 bool is_as_wanted(const Setting& setting) {

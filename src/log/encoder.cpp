@@ -75,6 +75,7 @@ RecordEncoder::Form RecordEncoder::form_of(const LayoutColumn& column) {
         case VARCHAROID:
         case BPCHAROID:
         case JSONOID:
+        case XMLOID:  // its send function changes the declaration
             return Form::string;
         case BYTEAOID:
             return Form::bytes;

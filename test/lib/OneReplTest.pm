@@ -19,6 +19,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our $secret = 'a secret of the tests, long enough';
+our $encoding = 'UTF8';    # of servers that are started
 my %proxies;    # process id => 1, of all proxies that run
 
 # Options:
@@ -27,6 +28,7 @@ my %proxies;    # process id => 1, of all proxies that run
 #   conf     lines for both postgresql.conf; conf_a, conf_b: for one
 #   proxy    hash of the proxy's options (loss => 0.1, ...): the link goes through a proxy
 #   streaming  1: A may have standbys and base backups
+#   encoding_a, encoding_b  of the databases, UTF8 if not given
 #   links    0: servers and extensions only
 sub new
 {
@@ -35,7 +37,9 @@ sub new
 		listen => PostgreSQL::Test::Cluster::get_free_port(),
 		name   => $options{name} // '',
 	}, $class;
+	local $encoding = $options{encoding_a} // 'UTF8';
 	$self->{node_a} = start_node("a$self->{name}", $options{streaming}, $options{conf}, $options{conf_a});
+	$encoding = $options{encoding_b} // 'UTF8';
 	$self->{node_b} = start_node("b$self->{name}", $options{streaming},
 		"onerepl.listen = '127.0.0.1:$self->{listen}'", $options{conf}, $options{conf_b});
 	for my $node ($self->nodes)
@@ -54,7 +58,7 @@ sub start_node
 {
 	my ($name, $streaming, @conf) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init(($streaming ? (allows_streaming => 1) : ()), extra => [ '--locale=C', '--encoding=UTF8' ]);
+	$node->init(($streaming ? (allows_streaming => 1) : ()), extra => [ '--locale=C', "--encoding=$encoding" ]);
 	$node->append_conf('postgresql.conf', $_) for (base_conf(), grep { defined } @conf);
 	$node->start;
 	return $node;
