@@ -63,7 +63,7 @@ SIM_SCHEDULES_ASAN ?= 2000
 FUZZ_SECONDS  ?= 60
 
 .PHONY: help deps parallel system-install demo test test-unit test-sim test-fuzz test-regress test-pgtap \
-        test-tap format-check format lint bench
+        test-tap test-valgrind format-check format lint bench
 
 help:
 	@echo 'make deps      install the Debian packages that are missing'
@@ -71,6 +71,7 @@ help:
 	@echo 'make demo      two throw-away servers, a load, faults, a comparison (KEEP=1: leave them running)'
 	@echo 'make test      everything: lint test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
 	@echo 'make test-tap TAP=test/t/001_basic.pl   one file'
+	@echo 'make test-valgrind   TAP with the servers under valgrind, one hour and more; not part of make test'
 	@echo 'make lint      formatting and clang-tidy;  make format  reformat'
 	@echo 'make bench     benchmarks'
 
@@ -124,6 +125,10 @@ test-pgtap: system-install
 
 test-tap: system-install
 	@JOBS=$(JOBS) $(SERVERS) test/lib/tap $(TAP)
+
+test-valgrind: system-install
+	@command -v valgrind >/dev/null || { echo 'make test-valgrind needs the package valgrind' >&2; exit 1; }
+	@JOBS=$(JOBS) $(SERVERS) test/lib/valgrind test/lib/tap $(TAP)
 
 FORMATTED = $(shell find src test -name '*.cpp' -o -name '*.h')
 

@@ -33,7 +33,7 @@ sub url { my $self = shift; return 'http://127.0.0.1:' . $self->{listener}->sock
 sub receive
 {
 	my ($self, $deadline) = @_;
-	my $end = time + ($deadline // 30);
+	my $end = time + ($deadline // 30) * ($ENV{PATIENCE} // 1);
 	while (time <= $end)
 	{
 		for my $socket ($self->{select}->can_read(0.5))

@@ -128,11 +128,11 @@ sub track
 
 # ------------------------------------------------------------------------------------------------ waiting
 
-# Calls $check until it is true, at most $deadline seconds.
+# Calls $check until it is true, at most $deadline seconds; PATIENCE times as long on slow machines.
 sub wait_for
 {
 	my ($check, $deadline) = @_;
-	my $end = time + ($deadline // 30);
+	my $end = time + ($deadline // 30) * ($ENV{PATIENCE} // 1);
 	while (1)
 	{
 		return 1 if $check->();
