@@ -12,8 +12,6 @@ extern "C" {
 
 namespace onerepl::apply {
 
-namespace {
-
 std::string text_from_remote(const Target& target, ByteView bytes) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return pg::call([&] {
@@ -21,6 +19,8 @@ std::string text_from_remote(const Target& target, ByteView bytes) {
             pg_any_to_server(text.data(), static_cast<int>(text.size()), target.encoding));
     });
 }
+
+namespace {
 
 std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
     std::vector<std::string> texts;
@@ -75,6 +75,28 @@ std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& 
     if (!chunk.from.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.>) " + refresh::row_of(from);
     if (!chunk.to.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.<=) " + refresh::row_of(to);
     return condition;
+}
+
+/// unnest() of several arrays must be written without its schema.
+std::string listed_keys(const std::vector<KeyColumn>& columns, int first,
+                        const std::vector<std::string>& more) {
+    std::vector<std::string> names, lists;
+    for (std::size_t k = 0; k < columns.size(); k++) names.push_back("k" + std::to_string(k + 1));
+    names.insert(names.end(), more.begin(), more.end());
+    for (std::size_t i = 0; i < names.size(); i++)
+        lists.push_back("CAST($" + std::to_string(first + static_cast<int>(i)) + " AS pg_catalog.text[])");
+    return "unnest(" + refresh::list_of(lists) + ") AS k " + refresh::row_of(names);
+}
+
+std::string is_listed(const std::vector<KeyColumn>& columns) {
+    std::string equal;
+    for (std::size_t k = 0; k < columns.size(); k++) {
+        const KeyOrder order = columns[k].order;
+        equal += (k > 0 ? " AND " : "") + refresh::ordered("t." + columns[k].name, order) +
+                 " OPERATOR(pg_catalog.=) " +
+                 refresh::ordered_bound("k.k" + std::to_string(k + 1), columns[k].type, order);
+    }
+    return equal;
 }
 
 std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk) {

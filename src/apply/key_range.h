@@ -18,6 +18,9 @@ struct KeyColumn {
     KeyOrder order;
 };
 
+/// Text that A sent, in our encoding.
+std::string text_from_remote(const Target& target, ByteView bytes);
+
 /// Our columns of the key, in its order. 22P03 if the chunk has another one.
 std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk);
 
@@ -27,6 +30,13 @@ bool has_order(const KeyColumn& column);
 /// Condition on rows of the table `t`; its parameters $1 and $2 are `bounds_of`.
 std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk);
 std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk);
+
+/// Keys that are given as parameters from number `first` on, an array of texts for each column (k1, k2 ...,
+/// and those that `more` names): the FROM item `k`, and the condition that it is the key of a row of the
+/// table `t`. search_path must be pg_catalog.
+std::string listed_keys(const std::vector<KeyColumn>& columns, int first,
+                        const std::vector<std::string>& more = {});
+std::string is_listed(const std::vector<KeyColumn>& columns);
 
 /// `work` without sequential scans: the planner does not know how little of the table a chunk is.
 template <class Work>

@@ -9,7 +9,7 @@ namespace onerepl::apply {
 
 namespace {
 
-/// A copy with a hole does not become complete by what follows.
+/// A copy with a hole does not become complete by what follows, nor a table by the repair of a part ($8).
 const char* const note_chunk =
     "INSERT INTO onerepl.refresh_window AS w (link, relation, refresh, method, state, first, last, rows_done)"
     " VALUES ($1, $2, $3, $4, $5, $6, $6, $7)"
@@ -21,7 +21,8 @@ const char* const note_chunk =
     "    THEN w.state ELSE EXCLUDED.state END,"
     "  first = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.first ELSE EXCLUDED.first END,"
     "  started_at = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.started_at ELSE EXCLUDED.started_at END,"
-    "  rows_done = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.rows_done ELSE 0 END + EXCLUDED.rows_done";
+    "  rows_done = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.rows_done ELSE 0 END + EXCLUDED.rows_done"
+    " WHERE NOT $8 OR w.refresh = EXCLUDED.refresh OR w.state = 'done'";
 
 const char* state_after(const Chunk& chunk, bool skipped) {
     if (chunk.cancelled) return "cancelled";
@@ -45,7 +46,7 @@ bool RefreshWindows::is_open(Oid relation) const {
 void RefreshWindows::note(Oid relation, const Chunk& chunk, Number n, bool skipped) {
     pg::execute(note_chunk,
                 {link_, pg::Param::oid(relation), chunk.refresh, chunk.repair ? "repair" : "empty",
-                 state_after(chunk, skipped), n, static_cast<std::uint64_t>(chunk.row_count)});
+                 state_after(chunk, skipped), n, static_cast<std::uint64_t>(chunk.row_count), chunk.partial});
     load();
 }
 

@@ -51,20 +51,10 @@ std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk&
     return keys;
 }
 
-/// unnest() of several arrays must be written without its schema; search_path is pg_catalog.
 std::string delete_statement(const Target& target, const std::string& condition,
                              const std::vector<KeyColumn>& columns) {
-    std::string names, lists, equal;
-    for (std::size_t k = 0; k < columns.size(); k++) {
-        const std::string number = std::to_string(k + 1);
-        names += (k > 0 ? ", k" : "k") + number;
-        lists += (k > 0 ? ", CAST($" : "CAST($") + std::to_string(k + 3) + " AS pg_catalog.text[])";
-        const KeyOrder order = columns[k].order;
-        equal += (k > 0 ? " AND " : "") + refresh::ordered("t." + columns[k].name, order) +
-                 " OPERATOR(pg_catalog.=) " + refresh::ordered_bound("k.k" + number, columns[k].type, order);
-    }
     return "DELETE FROM " + table_expression(target.relation) + " AS t WHERE " + condition +
-           " AND NOT EXISTS (SELECT FROM unnest(" + lists + ") AS k (" + names + ") WHERE " + equal + ")";
+           " AND NOT EXISTS (SELECT FROM " + listed_keys(columns, 3) + " WHERE " + is_listed(columns) + ")";
 }
 
 }  // namespace

@@ -17,29 +17,50 @@ namespace onerepl::apply {
 
 namespace {
 
+/// Of one chunk.
+constexpr int most_rows_named = 1000;
+
 struct Digest {
     std::string rows;
     std::string digest;
     bool operator==(const Digest&) const = default;
 };
 
-Digest digest_of_remote(const Chunk& chunk) {
+std::string text_of(const Target& target, const Value& value) {
+    return text_from_remote(target, value.bytes);
+}
+
+Digest digest_of_remote(const Target& target, const Chunk& chunk) {
     std::vector<Value> row;
     ChunkRows rows(chunk.rows);
     if (!rows.next(row) || row.size() != 2) throw pg::Error("22P03", "the chunk holds no digest");
-    const auto text = [](const Value& value) {
-        return std::string(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
-    };
-    return {text(row[0]), text(row[1])};
+    return {text_of(target, row[0]), text_of(target, row[1])};
+}
+
+/// A's rows: a list for each column of the key, and one of the rows' digests.
+std::vector<std::vector<std::string>> rows_of_remote(const Target& target, const Chunk& chunk) {
+    std::vector<std::vector<std::string>> lists(chunk.order.size() + 1);
+    std::vector<Value> row;
+    ChunkRows rows(chunk.rows);
+    rows.next(row);  // the digest of all
+    while (rows.next(row)) {
+        if (row.size() != lists.size()) throw pg::Error("22P03", "the chunk holds no digests of rows");
+        for (std::size_t i = 0; i < row.size(); i++) lists[i].push_back(text_of(target, row[i]));
+    }
+    return lists;
+}
+
+std::vector<std::string> names_of_compared(const Target& target) {
+    std::vector<std::string> names;
+    for (int i = 0; i < target.column_count; i++)
+        if (!target.description.columns[i].generated) names.emplace_back(target.columns[i].name);
+    return names;
 }
 
 std::vector<std::string> compared_columns(const Target& target) {
-    std::vector<std::string> columns;
-    for (int i = 0; i < target.column_count; i++) {
-        if (target.description.columns[i].generated) continue;
-        const char* const name = target.columns[i].name;
-        columns.push_back("t." + std::string(pg::call([&] { return quote_identifier(name); })));
-    }
+    std::vector<std::string> columns = names_of_compared(target);
+    for (std::string& column : columns)
+        column = "t." + std::string(pg::call([&] { return quote_identifier(column.c_str()); }));
     return columns;
 }
 
@@ -58,6 +79,41 @@ Digest digest_of_ours(const Target& target, const Chunk& chunk) {
     return digest;
 }
 
+/// The statement that notes the rows that differ. Parameters: the range's bounds, `rows_of_remote`, then
+/// link, table, number, and the names of the columns.
+std::string note_rows(const Target& target, const Chunk& chunk, const std::vector<KeyColumn>& columns) {
+    std::vector<std::string> selected, key;
+    for (std::size_t k = 0; k < columns.size(); k++) {
+        selected.push_back("t." + columns[k].name);
+        key.push_back("coalesce(CAST(t." + columns[k].name + " AS pg_catalog.text), k.k" +
+                      std::to_string(k + 1) + ")");
+    }
+    selected.push_back(refresh::digests_of(compared_columns(target)) + " AS \"its digests\"");
+    const auto parameter = [&](std::size_t i) { return "$" + std::to_string(columns.size() + 3 + i); };
+    return "INSERT INTO onerepl.differing_row (link, relation, n, key, difference, columns)"
+           " SELECT " +
+           parameter(1) + ", " + parameter(2) + ", " + parameter(3) + ", ARRAY[" + refresh::list_of(key) +
+           "], d.difference, d.columns FROM (SELECT " + refresh::list_of(selected) + " FROM " +
+           table_expression(target.relation) + " AS t WHERE " + range_condition(columns, chunk) +
+           ") AS t FULL JOIN " + listed_keys(columns, 3, {"digests"}) + " ON " + is_listed(columns) +
+           " CROSS JOIN LATERAL onerepl.compare_digests(k.digests, t.\"its digests\", CAST(" + parameter(4) +
+           " AS pg_catalog.text[]), " + std::to_string(refresh::digits_of_column) +
+           ") AS d WHERE k.digests IS DISTINCT FROM t.\"its digests\" LIMIT " +
+           std::to_string(most_rows_named);
+}
+
+void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
+    std::vector<pg::Param> parameters = bounds_of(target, chunk);
+    for (const auto& list : rows_of_remote(target, chunk)) parameters.emplace_back(pg::array_text(list));
+    parameters.emplace_back(link);
+    parameters.emplace_back(pg::Param::oid(target.relation));
+    parameters.emplace_back(n);
+    parameters.emplace_back(pg::array_text(names_of_compared(target)));
+    const std::string sql = note_rows(target, chunk, key_columns(target, chunk));
+    by_index([&] { pg::execute(sql.c_str(), parameters); });
+    pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)", {link, pg::Param::oid(target.relation), n});
+}
+
 bool can_be_compared(const Target& target, const Chunk& chunk) {
     if (chunk.order.empty()) return !target.has_key();
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
@@ -72,7 +128,7 @@ void compare_digest(int link, const Target& target, const Record& record, Number
         throw pg::Error("0A000",
                         "the key of table " + refresh::name_of(target.relation) +
                             " is of another type than at the remote, so that it can not be verified");
-    const Digest remote = digest_of_remote(chunk);
+    const Digest remote = digest_of_remote(target, chunk);
     const Digest ours = digest_of_ours(target, chunk);
     const std::vector<pg::Param> bounds = bounds_of(target, chunk);
     pg::execute(
@@ -80,6 +136,7 @@ void compare_digest(int link, const Target& target, const Record& record, Number
         "$10)",
         {link, pg::Param::oid(target.relation), chunk.refresh, n, chunk.last, bounds[0], bounds[1],
          remote.rows, ours.rows, remote == ours});
+    if (remote != ours && chunk.row_count > 1) name_rows(link, target, chunk, n);
 }
 
 }  // namespace onerepl::apply

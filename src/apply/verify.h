@@ -6,7 +6,8 @@
 namespace onerepl::apply {
 
 /// `record` is a verifying chunk; all rows are written and visible, no table is open. A difference goes to
-/// onerepl.difference and to the journal. With SPI connected.
+/// onerepl.difference and to the journal; if the chunk has the digests of A's rows, the keys and columns that
+/// differ go there too (onerepl.differing_row). With SPI connected.
 void compare_digest(int link, const Target& target, const Record& record, Number n);
 
 }  // namespace onerepl::apply

@@ -20,8 +20,9 @@ constexpr std::uint8_t flag_last = 4;
 constexpr std::uint8_t flag_cancelled = 8;
 constexpr std::uint8_t flag_repair = 16;
 constexpr std::uint8_t flag_verify = 32;
+constexpr std::uint8_t flag_partial = 64;
 constexpr std::uint8_t all_flags_of_chunk =
-    flag_opens | flag_first | flag_last | flag_cancelled | flag_repair | flag_verify;
+    flag_opens | flag_first | flag_last | flag_cancelled | flag_repair | flag_verify | flag_partial;
 
 // ---------------------------------------------------------------- writing
 
@@ -50,6 +51,7 @@ std::uint8_t flags_of(const Chunk& chunk) {
     if (chunk.cancelled) flags |= flag_cancelled;
     if (chunk.repair) flags |= flag_repair;
     if (chunk.verify) flags |= flag_verify;
+    if (chunk.partial) flags |= flag_partial;
     return flags;
 }
 
@@ -142,6 +144,7 @@ bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
     chunk.cancelled = (flags & flag_cancelled) != 0;
     chunk.repair = (flags & flag_repair) != 0;
     chunk.verify = (flags & flag_verify) != 0;
+    chunk.partial = (flags & flag_partial) != 0;
     if ((flags & ~all_flags_of_chunk) != 0) return false;
     chunk.refresh = reader.u64();
     if (chunk.refresh > largest_number || !read_order(reader, chunk.order)) return false;
@@ -152,7 +155,9 @@ bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
     const bool is_mark = chunk.opens || chunk.cancelled;
     if (is_mark && (chunk.opens == chunk.cancelled || chunk.first || chunk.last || chunk.row_count > 0))
         return false;
-    if (chunk.verify && (is_mark || chunk.first || chunk.repair || chunk.row_count != 1)) return false;
+    if (chunk.verify && (is_mark || chunk.first || chunk.repair || chunk.partial || chunk.row_count == 0))
+        return false;
+    if (chunk.partial && !chunk.repair) return false;
     return reader.ok() && are_rows(chunk.rows, chunk.row_count);
 }
 

@@ -46,8 +46,11 @@ struct Chunk {
     bool last = false;       // the copy is complete
     bool cancelled = false;  // the copy ends here and is not complete. Has no rows.
     bool repair = false;     // B's rows stay where they are equal; those in the range that A lacks go
-    /// Nothing is copied: B compares. There is one row of two texts, the count of rows and their digest.
+    /// Nothing is copied: B compares. The first row is two texts, the count of rows and their digest. If
+    /// there are more, each is a row of A: the texts of its key, and one of 16 digits for each compared
+    /// column.
     bool verify = false;
+    bool partial = false;  // only a range of keys is repaired: what else the table lacks, it goes on to lack
     std::vector<KeyOrder> order{};  // for each column of the key
     /// The keys as text, in A's encoding; empty: from the first row, to the last.
     std::vector<ByteView> from{};

@@ -29,6 +29,7 @@ int journal_level = 0;
 int log_warning_size = 10240;
 int log_critical_size = 51200;
 int log_limit_policy = 0;
+int refresh_share = 5;
 int max_connections = 1000;
 bool allow_writes = false;
 
@@ -70,6 +71,9 @@ const Number numbers[] = {
      INT_MAX, GUC_UNIT_MB},
     {"onerepl.log_critical_size", "Size of the log at which onerepl.log_limit_policy acts; 0 means never.",
      &log_critical_size, 0, INT_MAX, GUC_UNIT_MB},
+    {"onerepl.refresh_share",
+     "Share of the time that a refresh may read while this server is in use, in percent; 100: all of it.",
+     &refresh_share, 1, 100, 0},
     {"onerepl.max_connections", "Open HTTP connections of one receiver.", &max_connections, 1, 65536, 0},
 };
 

@@ -8,8 +8,15 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "refresh/digest.h"
+#include "refresh/pace.h"
+
+extern "C" {
+#include "utils/timestamp.h"
+}
 
 #include <algorithm>
+#include <utility>
 
 namespace onerepl::refresh {
 
@@ -20,8 +27,6 @@ constexpr std::uint64_t most_in_flight = 4;
 /// A table that could not be read now is looked at again after this.
 constexpr Time retry_interval = 100 * millisecond;
 constexpr Time nothing_to_do = 60 * second;
-/// Bytes of an encoded insert before its row: operation, flags, description.
-constexpr std::ptrdiff_t size_before_row = 10;
 
 /// A chunk is to be one body, not a record in parts.
 std::size_t chunk_bytes() {
@@ -45,7 +50,9 @@ void ChunkMaker::load() {
         " state IN ('waiting', 'running'),"
         " (extract(epoch FROM greatest(start_at, not_before) - pg_catalog.clock_timestamp()) * "
         "1000000)::int8,"
-        " chunk_rows, chunks, coalesce(description, 0), method = 'verify'"
+        " chunk_rows, chunks, coalesce(description, 0), method = 'verify',"
+        " method = 'repair' AND (key_from IS NOT NULL OR key_to IS NOT NULL), with_rows, one_snapshot,"
+        " rows_per_second IS NOT NULL OR bytes_per_second IS NOT NULL"
         " FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')"
         " ORDER BY link, place, id",
         {}, [&](const pg::Row& row) {
@@ -62,6 +69,10 @@ void ChunkMaker::load() {
             work.chunks = row.number(9);
             work.description = row.number(10);
             work.verify = row.boolean(11);
+            work.partial = row.boolean(12);
+            work.with_rows = row.boolean(13);
+            work.one_snapshot = row.boolean(14);
+            work.throttled = row.boolean(15);
             work_.push_back(std::move(work));
         });
 }
@@ -177,6 +188,7 @@ log::NumberedTransaction ChunkMaker::mark(Work& work, Number n) {
     record.description = work.description;
     record.chunk.refresh = work.id;
     record.chunk.repair = work.repair;
+    record.chunk.partial = work.partial;
     record.chunk.opens = !work.cancelling;
     record.chunk.cancelled = work.cancelling;
     Bytes encoded;
@@ -233,7 +245,9 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     std::vector<log::NumberedTransaction> transactions;
     for (Work* work : copies_) {
         current_ = work->id;
-        const Made made = work->verify ? make_digest(*work, first) : make_chunks(*work, first);
+        const TimestampTz begin = GetCurrentTimestamp();
+        Made made = work->verify ? make_digest(*work, first) : make_chunks(*work, first);
+        if (!work->throttled) made.pause = pause_behind(GetCurrentTimestamp() - begin);
         note_made(*work, made, first, first + made.chunks - 1);
         transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));
         first += made.chunks;
@@ -243,19 +257,38 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     return transactions;
 }
 
-Key ChunkMaker::last_key(const Work& work) const {
-    Key key;
-    pg::query(
-        "SELECT v FROM onerepl.refresh AS r, pg_catalog.unnest(r.last_key) WITH ORDINALITY AS k (v, place)"
-        " WHERE r.id = $1 ORDER BY k.place",
-        {work.id}, [&](const pg::Row& row) { key.push_back(row.text(0)); });
-    return key;
-}
-
 namespace {
 
 ByteView bytes_of(const std::string& text) {
     return view(text);
+}
+
+Record chunk_record(std::uint64_t refresh, const CopiedTable& table) {
+    Record record;
+    record.operation = Operation::chunk;
+    record.description = table.description();
+    record.chunk.refresh = refresh;
+    record.chunk.order = table.order();
+    return record;
+}
+
+Key load_key(std::uint64_t refresh, const char* column) {
+    const std::string sql = std::string("SELECT v FROM onerepl.refresh AS r, pg_catalog.unnest(") + column +
+                            ") WITH ORDINALITY AS k (v, place) WHERE r.id = $1 ORDER BY k.place";
+    Key key;
+    pg::query(sql.c_str(), {refresh}, [&](const pg::Row& row) { key.push_back(row.text(0)); });
+    return key;
+}
+
+/// What is still to be read.
+Range range_left(std::uint64_t refresh) {
+    return {load_key(refresh, "coalesce(r.last_key, r.key_from)"), load_key(refresh, "r.key_to")};
+}
+
+/// How many rows a verification's chunk can name and still be one body.
+std::uint64_t rows_with_digests(const CopiedTable& table) {
+    constexpr std::size_t size_of_key = 64;  // a guess
+    return std::max<std::size_t>(1, chunk_bytes() / (table.column_count() * digits_of_column + size_of_key));
 }
 
 /// Stores one chunk and begins anew.
@@ -276,66 +309,58 @@ void store(Record& record, Bytes& rows, const Key& from, const Key& to, Number n
 
 }  // namespace
 
-/// One chunk of a table with a key; all chunks of another one.
+/// One chunk, or all of them under this one snapshot.
 ChunkMaker::Made ChunkMaker::make_chunks(Work& work, Number first) {
     CopiedTable& table = *work.table;
-    const bool whole = !table.has_key();
-    Key from = last_key(work);
-    Record record;
-    record.operation = Operation::chunk;
-    record.description = table.description();
-    record.chunk.refresh = work.id;
-    record.chunk.repair = work.repair && !whole;  // which of equal rows is which?
-    record.chunk.first = work.chunks == 0;
-    if (!whole) record.chunk.order = table.order();
+    const bool whole = work.one_snapshot || !table.has_key();
+    Range range = range_left(work.id);
+    Record record = chunk_record(work.id, table);
+    Chunk& chunk = record.chunk;
+    chunk.repair = work.repair && table.has_key();  // which of equal rows is which?
+    chunk.partial = work.partial && chunk.repair;
+    chunk.first = work.chunks == 0;
 
     Made made;
     Bytes rows;
-    table.read_behind(from, whole ? 0 : work.chunk_rows);
-    for (;;) {
-        if (!table.next(rows)) {
-            made.last = true;
-            break;
-        }
-        record.chunk.row_count++;
+    table.read(range, whole ? 0 : work.chunk_rows);
+    while (table.next(rows)) {
+        chunk.row_count++;
         made.rows++;
-        if (rows.size() < chunk_bytes() && (whole || made.rows < work.chunk_rows)) continue;
-        if (!whole) {
-            made.to = table.key();
-            break;
-        }
+        if (rows.size() < chunk_bytes() && chunk.row_count < work.chunk_rows) continue;
+        made.to = table.key();
+        if (!whole) break;
         made.bytes += rows.size();
-        store(record, rows, {}, {}, first + made.chunks++, work.link);
+        store(record, rows, range.from, made.to, first + made.chunks++, work.link);
+        range.from = std::exchange(made.to, {});
     }
     table.end();
-    record.chunk.last = made.last;
+    made.last = whole || made.to.empty();
+    chunk.last = made.last;
     made.bytes += rows.size();
-    store(record, rows, from, made.to, first + made.chunks++, work.link);
+    store(record, rows, range.from, made.last ? range.to : made.to, first + made.chunks++, work.link);
     return made;
 }
 
 /// One chunk of a verification.
 ChunkMaker::Made ChunkMaker::make_digest(Work& work, Number n) {
-    const Key from = last_key(work);
-    const CopiedTable::Digest digest = work.table->digest_behind(from, work.chunk_rows);
-    const std::string count = std::to_string(digest.rows);
-    Record row;
-    row.operation = Operation::insert;
-    row.row = {{ValueKind::text, view(count)}, {ValueKind::text, view(digest.digest)}};
-    Bytes encoded;
-    encode_record(row, encoded);
-    Bytes rows(encoded.begin() + size_before_row, encoded.end());
+    const CopiedTable& table = *work.table;
+    const bool with_rows = work.with_rows && table.has_key();
+    Range range = range_left(work.id);
+    const std::uint64_t limit =
+        with_rows ? std::min<std::uint64_t>(work.chunk_rows, rows_with_digests(table)) : work.chunk_rows;
+    const CopiedTable::Digest digest = table.digest(range, limit);
+    if (!digest.to.empty()) range.to = digest.to;
 
-    Record record;
-    record.operation = Operation::chunk;
-    record.description = work.table->description();
-    record.chunk.refresh = work.id;
+    Record record = chunk_record(work.id, table);
     record.chunk.verify = true;
     record.chunk.last = digest.to.empty();
-    record.chunk.order = work.table->order();
     record.chunk.row_count = 1;
-    store(record, rows, from, digest.to, n, work.link);
-    return {1, digest.rows, 0, digest.to.empty(), digest.to};
+    Bytes rows;
+    append_texts({std::to_string(digest.rows), digest.digest}, rows);
+    if (with_rows) record.chunk.row_count += table.append_row_digests(range, rows);
+    const std::uint64_t size = rows.size();
+    store(record, rows, range.from, range.to, n, work.link);
+    return {1, digest.rows, size, digest.to.empty(), digest.to};
 }
 
 void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Number last) {
@@ -347,10 +372,10 @@ void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Num
         " chunks = chunks + $4, rows_done = rows_done + $5, bytes_done = bytes_done + $6, description = $7,"
         " last_key = CASE WHEN $2 THEN last_key ELSE CAST($8 AS text[]) END,"
         " not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => greatest("
-        "   $5::float8 / rows_per_second, $6::float8 / bytes_per_second))"
+        "   $5::float8 / rows_per_second, $6::float8 / bytes_per_second, $10))"
         " WHERE id = $1",
         {work.id, made.last, last, made.chunks, made.rows, made.bytes, work.description,
-         pg::array_text(made.to), first});
+         pg::array_text(made.to), first, made.pause});
 }
 
 }  // namespace onerepl::refresh

@@ -33,6 +33,10 @@ class ChunkMaker : public log::NumberingGuest {
         Oid relation = InvalidOid;
         bool repair = false;
         bool verify = false;
+        bool partial = false;       // a range of keys is repaired
+        bool with_rows = false;     // a verification names the rows
+        bool one_snapshot = false;  // all chunks are made in one step
+        bool throttled = false;     // by a speed that the administrator gave
         bool cancelling = false;
         bool opened = false;
         bool runs = false;  // not paused
@@ -49,6 +53,7 @@ class ChunkMaker : public log::NumberingGuest {
         std::uint64_t bytes = 0;
         bool last = false;
         Key to;
+        double pause = 0;  // seconds until the next one
     };
 
     void load();
@@ -60,10 +65,9 @@ class ChunkMaker : public log::NumberingGuest {
     log::NumberedTransaction mark(Work& work, Number n);
     void note_opened(const Work& work, Number n);
     void note_cancelled(const Work& work, Number n);
-    Made make_digest(Work& work, Number n);
-    Made make_chunks(Work& work, Number first);
-    void note_made(const Work& work, const Made& made, Number first, Number last);
-    Key last_key(const Work& work) const;
+    static Made make_digest(Work& work, Number n);
+    static Made make_chunks(Work& work, Number first);
+    static void note_made(const Work& work, const Made& made, Number first, Number last);
 
     log::Layouts layouts_;
     std::vector<Work> work_;

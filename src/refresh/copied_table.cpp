@@ -54,7 +54,23 @@ std::string quoted(const std::string& name) {
     return pg::call([&] { return quote_identifier(name.c_str()); });
 }
 
+std::vector<pg::Param> parameters(const Range& range) {
+    return {pg::array_text(range.from), pg::array_text(range.to)};
+}
+
+/// Bytes of an encoded insert before its row: operation, flags, description.
+constexpr std::ptrdiff_t size_before_row = 10;
+
 }  // namespace
+
+void append_texts(const std::vector<std::string>& texts, Bytes& rows) {
+    Record row;
+    row.operation = Operation::insert;
+    for (const std::string& text : texts) row.row.push_back({ValueKind::text, view(text)});
+    Bytes encoded;
+    encode_record(row, encoded);
+    rows.insert(rows.end(), encoded.begin() + size_before_row, encoded.end());
+}
 
 Access access_table(Oid relation) {
     Access access = Access::later;
@@ -135,64 +151,86 @@ std::string CopiedTable::condition(const Key& bound, const char* comparison, int
     return row_of(key_expressions()) + " OPERATOR(pg_catalog." + comparison + ") " + row_of(values);
 }
 
-std::string CopiedTable::select(const Key& from, std::uint64_t limit) const {
-    const log::Layout& layout = encoder_->layout();
-    std::string list;
-    for (std::size_t place : wire_)
-        list += (list.empty() ? "t." : ", t.") + quoted(layout.columns[place].name);
+std::vector<std::string> CopiedTable::key_texts() const {
+    std::vector<std::string> texts;
     for (std::size_t place : key_)
-        list += ", CAST(t." + quoted(layout.columns[place].name) + " AS pg_catalog.text)";
+        texts.push_back("CAST(t." + quoted(encoder_->layout().columns[place].name) + " AS pg_catalog.text)");
+    return texts;
+}
+
+std::vector<std::string> CopiedTable::compared_columns() const {
+    std::vector<std::string> columns;
+    for (std::size_t place : wire_) {
+        const log::LayoutColumn& column = encoder_->layout().columns[place];
+        if (!column.generated) columns.push_back("t." + quoted(column.name));
+    }
+    return columns;
+}
+
+/// The range's bounds are the parameters $1 and $2.
+std::string CopiedTable::rows_of(const Range& range) const {
+    return " FROM ONLY " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
+           condition(range.to, "<=", 2);
+}
+
+std::string CopiedTable::order_by() const {
     const std::vector<std::string> key = key_expressions();
-    std::string sql = "SELECT " + list + " FROM ONLY " + name_ + " AS t WHERE " + condition(from, ">", 1);
-    for (std::size_t i = 0; i < key.size(); i++) sql += (i == 0 ? " ORDER BY " : ", ") + key[i];
+    return key.empty() ? "" : " ORDER BY " + list_of(key);
+}
+
+std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
+    std::vector<std::string> columns;
+    for (std::size_t place : wire_) columns.push_back("t." + quoted(encoder_->layout().columns[place].name));
+    for (const std::string& text : key_texts()) columns.push_back(text);
+    std::string sql = "SELECT " + list_of(columns) + rows_of(range) + order_by();
     if (limit > 0) sql += " LIMIT " + std::to_string(limit);
     return sql;
 }
 
-/// The key of the row number `limit` behind `from`; empty: there are not more rows than that.
-Key CopiedTable::key_at_end(const Key& from, std::uint64_t limit) const {
+/// The key of the row number `limit` of the range; empty: there are not more rows than that.
+Key CopiedTable::key_at_end(const Range& range, std::uint64_t limit) const {
     Key end;
     if (key_.empty()) return end;
-    std::string list, order;
-    const std::vector<std::string> key = key_expressions();
-    for (std::size_t i = 0; i < key_.size(); i++) {
-        list += (i == 0 ? "CAST(t." : ", CAST(t.") + quoted(encoder_->layout().columns[key_[i]].name) +
-                " AS pg_catalog.text)";
-        order += (i == 0 ? "" : ", ") + key[i];
-    }
-    const std::string sql = "SELECT " + list + " FROM ONLY " + name_ + " AS t WHERE " +
-                            condition(from, ">", 1) + " ORDER BY " + order + " OFFSET " +
+    const std::string sql = "SELECT " + list_of(key_texts()) + rows_of(range) + order_by() + " OFFSET " +
                             std::to_string(limit - 1) + " LIMIT 1";
-    pg::query(sql.c_str(), {pg::array_text(from)}, [&](const pg::Row& row) {
+    pg::query(sql.c_str(), parameters(range), [&](const pg::Row& row) {
         for (std::size_t i = 0; i < key_.size(); i++) end.push_back(row.text(static_cast<int>(i)));
     });
     return end;
 }
 
-CopiedTable::Digest CopiedTable::digest_behind(const Key& from, std::uint64_t limit) const {
+CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit) const {
     Digest digest;
-    digest.to = key_at_end(from, limit);
-    const log::Layout& layout = encoder_->layout();
-    std::vector<std::string> columns;
-    for (std::size_t place : wire_)
-        if (!layout.columns[place].generated) columns.push_back("t." + quoted(layout.columns[place].name));
-    const std::string sql = "SELECT count(*), " + digest_of(columns) + " FROM ONLY " + name_ +
-                            " AS t WHERE " + condition(from, ">", 1) + " AND " +
-                            condition(digest.to, "<=", 2);
-    pg::query(sql.c_str(), {pg::array_text(from), pg::array_text(digest.to)}, [&](const pg::Row& row) {
+    digest.to = key_at_end(range, limit);
+    const Range part{range.from, digest.to.empty() ? range.to : digest.to};
+    const std::string sql = "SELECT count(*), " + digest_of(compared_columns()) + rows_of(part);
+    pg::query(sql.c_str(), parameters(part), [&](const pg::Row& row) {
         digest.rows = row.number(0);
         digest.digest = row.text(1);
     });
     return digest;
 }
 
-void CopiedTable::read_behind(const Key& from, std::uint64_t limit) {
-    const std::string sql = select(from, limit);
-    const std::string key = pg::array_text(from);
+std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) const {
+    std::vector<std::string> texts = key_texts();
+    texts.push_back(digests_of(compared_columns()));
+    const std::string sql = "SELECT " + list_of(texts) + rows_of(range) + order_by();
+    std::uint32_t count = 0;
+    pg::query(sql.c_str(), parameters(range), [&](const pg::Row& row) {
+        for (std::size_t i = 0; i < texts.size(); i++) texts[i] = row.text(static_cast<int>(i));
+        append_texts(texts, rows);
+        count++;
+    });
+    return count;
+}
+
+void CopiedTable::read(const Range& range, std::uint64_t limit) {
+    const std::string sql = select(range, limit);
+    const std::string from = pg::array_text(range.from), to = pg::array_text(range.to);
     portal_ = pg::call([&] {
-        Oid types[] = {TEXTOID};
-        Datum values[] = {CStringGetTextDatum(key.c_str())};
-        return SPI_cursor_open_with_args(nullptr, sql.c_str(), 1, types, values, nullptr, true, 0);
+        Oid types[] = {TEXTOID, TEXTOID};
+        Datum values[] = {CStringGetTextDatum(from.c_str()), CStringGetTextDatum(to.c_str())};
+        return SPI_cursor_open_with_args(nullptr, sql.c_str(), 2, types, values, nullptr, true, 0);
     });
 }
 

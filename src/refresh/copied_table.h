@@ -28,6 +28,15 @@ Access access_table(Oid relation);
 /// A key as text, a value for each column; empty: none.
 using Key = std::vector<std::string>;
 
+/// Keys behind `from`, up to `to`; empty: from the first row, to the last.
+struct Range {
+    Key from;
+    Key to;
+};
+
+/// Appends a row of texts, as wire values.
+void append_texts(const std::vector<std::string>& texts, Bytes& rows);
+
 /// Of a table that access was granted to, for the rest of the transaction.
 class CopiedTable {
   public:
@@ -44,11 +53,15 @@ class CopiedTable {
         std::string digest;
         Key to;  // empty: to the last row
     };
-    /// Of the rows behind `from`, at most `limit` of them.
-    Digest digest_behind(const Key& from, std::uint64_t limit) const;
+    /// Of the rows of the range, at most `limit` of them.
+    Digest digest(const Range& range, std::uint64_t limit) const;
+    /// Appends for each row of the range, as wire values: the texts of its key and the digests of its
+    /// columns. Gives the count of rows.
+    std::uint32_t append_row_digests(const Range& range, Bytes& rows) const;
+    std::size_t column_count() const { return wire_.size(); }
 
-    /// Begins to read the rows whose key is behind `from`, at most `limit` of them if that is not 0.
-    void read_behind(const Key& from, std::uint64_t limit);
+    /// Begins to read the rows of the range, at most `limit` of them if that is not 0.
+    void read(const Range& range, std::uint64_t limit);
     /// Appends one row as wire values; false at the end.
     bool next(Bytes& rows);
     /// The key of the row that `next` gave last.
@@ -66,9 +79,13 @@ class CopiedTable {
     void describe(Oid relation, log::Layouts& layouts);
     void plan_columns(Oid relation);
     std::vector<std::string> key_expressions() const;
+    std::vector<std::string> compared_columns() const;
+    std::vector<std::string> key_texts() const;
     std::string condition(const Key& bound, const char* comparison, int parameter) const;
-    Key key_at_end(const Key& from, std::uint64_t limit) const;
-    std::string select(const Key& from, std::uint64_t limit) const;
+    std::string rows_of(const Range& range) const;
+    std::string order_by() const;
+    Key key_at_end(const Range& range, std::uint64_t limit) const;
+    std::string select(const Range& range, std::uint64_t limit) const;
     bool fetch();
     void free_rows();
 

@@ -5,12 +5,28 @@
 
 namespace onerepl::refresh {
 
+namespace {
+
+/// The first 64 bits of a text's SHA-256, as hexadecimal digits.
+std::string hash_of(const std::string& text) {
+    return "pg_catalog.encode(pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(" + text +
+           ", 'UTF8')), 1, 8), 'hex')";
+}
+
+}  // namespace
+
 std::string digest_of(const std::vector<std::string>& columns) {
     const std::string row = "CAST(ROW" + row_of(columns) + " AS pg_catalog.text)";
-    const std::string hash = "pg_catalog.encode(pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(" +
-                             row + ", 'UTF8')), 1, 8), 'hex')";
-    return "CAST(coalesce(pg_catalog.sum(CAST(CAST('x' || " + hash +
+    return "CAST(coalesce(pg_catalog.sum(CAST(CAST('x' || " + hash_of(row) +
            " AS pg_catalog.bit(64)) AS pg_catalog.int8)), 0) AS pg_catalog.text)";
+}
+
+std::string digests_of(const std::vector<std::string>& columns) {
+    const std::string none = "'" + std::string(digits_of_column, '-') + "'";
+    std::string sql = "''";
+    for (const std::string& column : columns)
+        sql += " || coalesce(" + hash_of("CAST(" + column + " AS pg_catalog.text)") + ", " + none + ")";
+    return sql;
 }
 
 }  // namespace onerepl::refresh

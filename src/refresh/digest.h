@@ -11,4 +11,8 @@ namespace onerepl::refresh {
 /// A's order), as text. Settings that decide about text must be the fixed ones.
 std::string digest_of(const std::vector<std::string>& columns);
 
+/// SQL of a row's digests: a text of `digits_of_column` characters for each of the columns.
+std::string digests_of(const std::vector<std::string>& columns);
+constexpr int digits_of_column = 16;
+
 }  // namespace onerepl::refresh

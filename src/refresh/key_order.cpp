@@ -71,10 +71,14 @@ std::string ordered_bound(const std::string& text, Oid type, KeyOrder order) {
     return ordered("CAST(" + text + " AS " + name + ")", order);
 }
 
+std::string list_of(const std::vector<std::string>& expressions) {
+    std::string list;
+    for (const std::string& expression : expressions) list += (list.empty() ? "" : ", ") + expression;
+    return list;
+}
+
 std::string row_of(const std::vector<std::string>& expressions) {
-    std::string row = "(";
-    for (const std::string& expression : expressions) row += (row.size() > 1 ? ", " : "") + expression;
-    return row + ")";
+    return "(" + list_of(expressions) + ")";
 }
 
 std::string name_of(Oid relation) {

@@ -23,7 +23,8 @@ std::string ordered(const std::string& column, KeyOrder order);
 /// SQL for a bound: `text` is an expression of type text, `type` the column's.
 std::string ordered_bound(const std::string& text, Oid type, KeyOrder order);
 
-/// "(a, b)" of SQL expressions.
+/// "a, b" and "(a, b)" of SQL expressions.
+std::string list_of(const std::vector<std::string>& expressions);
 std::string row_of(const std::vector<std::string>& expressions);
 /// A qualified, quoted name of a table.
 std::string name_of(Oid relation);

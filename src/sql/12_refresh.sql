@@ -15,10 +15,14 @@ CREATE TABLE onerepl.refresh (
     place           int4 NOT NULL DEFAULT 0,    -- smaller ones first
     begun           bool NOT NULL DEFAULT false,    -- the central was told that it comes
     chunk_rows      int4 NOT NULL CHECK (chunk_rows > 0),
+    key_from        text[],             -- only keys behind this one, and up to that one
+    key_to          text[],
+    with_rows       bool NOT NULL DEFAULT false,    -- a verification that names the rows that differ
+    one_snapshot    bool NOT NULL DEFAULT false,    -- all is read in one step: there is no key, or it was asked for
     rows_per_second int8 CHECK (rows_per_second > 0),
     bytes_per_second int8 CHECK (bytes_per_second > 0),
     start_at        timestamptz,
-    not_before      timestamptz,        -- the next chunk, because of the throttle
+    not_before      timestamptz,        -- the next chunk, because of the throttle or of onerepl.refresh_share
     description     int8,               -- as of the last chunk
     last_key        text[],             -- of the last chunk; null: none, or a table without key
     lid_start       int8,               -- LIDStart: the last number before the refresh
@@ -45,6 +49,10 @@ CREATE TABLE onerepl.chunk (
     size        int8 NOT NULL           -- of the record
 );
 ALTER TABLE onerepl.chunk ALTER body SET STORAGE EXTERNAL;
+-- Chunks come and go: their room is used again soon.
+ALTER TABLE onerepl.chunk SET (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_cost_delay = 0,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0);
 
 -- The central's: tables between their refresh's first and last chunk, and what became of them. While a row is there that
 -- is not done, the table is not known to be complete, and its changes are written tolerantly.
@@ -86,6 +94,17 @@ CREATE TABLE onerepl.difference (
     rows_here   int8 NOT NULL,
     at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (link, n)
+);
+
+-- On request, the rows of a difference.
+CREATE TABLE onerepl.differing_row (
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    relation    oid NOT NULL,
+    n           int8 NOT NULL,
+    key         text[] NOT NULL,
+    difference  text NOT NULL CHECK (difference IN ('missing', 'surplus', 'different')),
+    columns     text[],                 -- that differ
+    PRIMARY KEY (link, n, key)
 );
 
 CREATE FUNCTION onerepl.end_refreshes(link int) RETURNS void

@@ -222,6 +222,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
     DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;
+    DELETE FROM onerepl.differing_row AS d WHERE d.link = restart_as_central.link;
     UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
                                  database = onerepl.database_id() WHERE l.id = restart_as_central.link;
 $$;

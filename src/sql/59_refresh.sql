@@ -1,7 +1,16 @@
 -- Refreshes: the administrator's functions and views.
 
-CREATE FUNCTION onerepl.request_refresh(link onerepl.link, relation regclass, method text, chunk_rows int, start_at timestamptz,
-                                        rows_per_second int8, bytes_per_second int8, place int) RETURNS int
+CREATE FUNCTION onerepl.key_columns(relation regclass) RETURNS int
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT i.indnkeyatts::int FROM pg_index AS i
+                     WHERE i.indrelid = key_columns.relation AND i.indisvalid AND i.indimmediate AND (i.indisprimary OR i.indisreplident)
+                     ORDER BY i.indisprimary DESC LIMIT 1), 0)
+$$;
+COMMENT ON FUNCTION onerepl.key_columns(regclass) IS
+'Of how many columns the key is that onerepl knows a table''s rows by, primary key or replica identity; 0: it has none.';
+
+CREATE FUNCTION onerepl.request_refresh(link onerepl.link, relation regclass, wanted onerepl.refresh) RETURNS int
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -11,7 +20,7 @@ DECLARE
     requested int := 0;
 BEGIN
     FOR member IN
-        SELECT m.relation, m.name, greatest(c.reltuples, 0)::int8 AS rows
+        SELECT m.relation, m.name, greatest(c.reltuples, 0)::int8 AS rows, onerepl.key_columns(m.relation) AS key_columns
         FROM onerepl.tracked_member AS m JOIN pg_class AS c ON c.oid = m.relation
         WHERE m.relkind = 'r' AND (m.root = request_refresh.relation OR m.relation = request_refresh.relation)
         ORDER BY m.name
@@ -24,27 +33,26 @@ BEGIN
                 HINT = format('Wait for its end, or call onerepl_refresh_cancel(%L, %L).', link.name, member.name);
         END IF;
         INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
-                                     rows_estimate)
-            VALUES (link.id, member.relation, member.name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
-                    member.rows);
+                                     key_from, key_to, with_rows, one_snapshot, rows_estimate)
+            VALUES (link.id, member.relation, member.name, wanted.method, wanted.chunk_rows, wanted.start_at, wanted.rows_per_second,
+                    wanted.bytes_per_second, coalesce(wanted.place, 0), wanted.key_from, wanted.key_to, coalesce(wanted.with_rows, false),
+                    coalesce(wanted.one_snapshot, false) OR member.key_columns = 0,
+                    CASE WHEN wanted.key_from IS NULL AND wanted.key_to IS NULL THEN member.rows END);
         requested := requested + 1;
     END LOOP;
     RETURN requested;
 END $$;
-COMMENT ON FUNCTION onerepl.request_refresh(onerepl.link, regclass, text, int, timestamptz, int8, int8, int) IS
+COMMENT ON FUNCTION onerepl.request_refresh(onerepl.link, regclass, onerepl.refresh) IS
 'onerepl_refresh for one tracked table (with all its partitions); returns for how many tables.';
 
-CREATE FUNCTION onerepl.request_refreshes(link text, relation regclass, method text, chunk_rows int, start_at timestamptz,
-                                          rows_per_second int8, bytes_per_second int8, place int) RETURNS int
-    LANGUAGE plpgsql
+CREATE FUNCTION onerepl.check_request(relation regclass, wanted onerepl.refresh) RETURNS void
+    LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    to_central onerepl.link := onerepl.get_link(link, 'remote');
-    wanted regclass;
-    requested int := 0;
+    key_columns int := onerepl.key_columns(relation);
 BEGIN
-    IF chunk_rows IS NULL OR chunk_rows <= 0 OR rows_per_second <= 0 OR bytes_per_second <= 0 THEN
+    IF wanted.chunk_rows IS NULL OR wanted.chunk_rows <= 0 OR wanted.rows_per_second <= 0 OR wanted.bytes_per_second <= 0 THEN
         RAISE EXCEPTION 'chunk_rows, rows_per_second and bytes_per_second must be greater than zero' USING
             ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -52,47 +60,98 @@ BEGIN
         RAISE EXCEPTION 'table % is not tracked', relation USING
             ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Call onerepl_add_table first, or with initial => ''refresh''.';
     END IF;
-    FOR wanted IN
+    IF wanted.key_from IS NULL AND wanted.key_to IS NULL THEN
+        RETURN;
+    END IF;
+    IF relation IS NULL OR wanted.method = 'empty' THEN
+        RAISE EXCEPTION 'a range of keys can only be repaired or verified, in one table' USING
+            ERRCODE = 'invalid_parameter_value', HINT = 'Name the table, and use method ''repair'' or onerepl_verify.';
+    END IF;
+    IF coalesce(cardinality(wanted.key_from), key_columns) <> key_columns OR coalesce(cardinality(wanted.key_to), key_columns) <> key_columns
+       OR key_columns = 0 OR array_position(wanted.key_from || wanted.key_to, NULL) IS NOT NULL
+    THEN
+        RAISE EXCEPTION 'key_from and key_to must have a value for each column of the key of table %', relation USING
+            ERRCODE = 'invalid_parameter_value', DETAIL = format('The key has %s columns.', key_columns);
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_request(regclass, onerepl.refresh) IS
+'Errors: 22023 if something that onerepl_refresh or onerepl_verify was given can not be, 55000 if the table is not tracked.';
+
+CREATE FUNCTION onerepl.request_refreshes(link text, relation regclass, wanted onerepl.refresh) RETURNS int
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    to_central onerepl.link := onerepl.get_link(link, 'remote');
+    each regclass;
+    requested int := 0;
+BEGIN
+    -- As onerepl.differences shows the first and the last range.
+    wanted.key_from := nullif(wanted.key_from, '{}');
+    wanted.key_to := nullif(wanted.key_to, '{}');
+    PERFORM onerepl.check_request(relation, wanted);
+    FOR each IN
         SELECT t.relation FROM onerepl.tracked AS t WHERE relation IS NULL
         UNION ALL SELECT relation WHERE relation IS NOT NULL
     LOOP
-        requested := requested + onerepl.request_refresh(to_central, wanted, method, chunk_rows, start_at, rows_per_second,
-                                                         bytes_per_second, coalesce(place, 0));
+        requested := requested + onerepl.request_refresh(to_central, each, wanted);
     END LOOP;
     PERFORM onerepl.write_journal(0, to_central.id, 'III', format('a %s of %s was requested by %s',
-        CASE method WHEN 'verify' THEN 'verification' ELSE 'refresh' END, coalesce(relation::text,
-        'all tables'), session_user));
+        CASE wanted.method WHEN 'verify' THEN 'verification' ELSE 'refresh' END, concat_ws(', ', coalesce(relation::text,
+        'all tables'), CASE WHEN wanted.key_from IS NOT NULL OR wanted.key_to IS NOT NULL
+                            THEN onerepl.range_text(coalesce(wanted.key_from, '{}'), coalesce(wanted.key_to, '{}')) END), session_user));
     PERFORM onerepl.wake_at_commit(true, false);
     RETURN requested;
 END $$;
-COMMENT ON FUNCTION onerepl.request_refreshes(text, regclass, text, int, timestamptz, int8, int8, int) IS
-'What onerepl_refresh and onerepl_verify share.';
+COMMENT ON FUNCTION onerepl.request_refreshes(text, regclass, onerepl.refresh) IS
+'What onerepl_refresh and onerepl_verify share; wanted: what they were given. Returns the number of tables.';
 
 CREATE FUNCTION onerepl_refresh(link text, relation regclass DEFAULT NULL, method text DEFAULT 'empty', chunk_rows int DEFAULT 20000,
                                 start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL,
-                                bytes_per_second int8 DEFAULT NULL, place int DEFAULT 0) RETURNS int
+                                bytes_per_second int8 DEFAULT NULL, place int DEFAULT 0, isolation text DEFAULT 'read committed',
+                                key_from text[] DEFAULT NULL, key_to text[] DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted onerepl.refresh;
 BEGIN
     IF method IS NULL OR method NOT IN ('empty', 'repair') THEN
         RAISE EXCEPTION 'unknown method "%"', method USING
             ERRCODE = 'invalid_parameter_value', HINT = 'Use ''empty'' or ''repair''.';
     END IF;
-    RETURN onerepl.request_refreshes(link, relation, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place);
+    IF isolation IS NULL OR isolation NOT IN ('read committed', 'repeatable read') THEN
+        RAISE EXCEPTION 'unknown isolation "%"', isolation USING
+            ERRCODE = 'invalid_parameter_value', HINT = 'Use ''read committed'' or ''repeatable read''.';
+    END IF;
+    wanted.method := method;
+    wanted.chunk_rows := chunk_rows;
+    wanted.start_at := start_at;
+    wanted.rows_per_second := rows_per_second;
+    wanted.bytes_per_second := bytes_per_second;
+    wanted.place := place;
+    wanted.one_snapshot := isolation = 'repeatable read';
+    wanted.key_from := key_from;
+    wanted.key_to := key_to;
+    RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
-COMMENT ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int) IS
+COMMENT ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int, text, text[], text[]) IS
 'Copies a tracked table to the central of a link, while both are in use; returns how many tables (partitions) will be copied. relation:
 null for all tracked tables. method: ''empty'', the central''s table is emptied first; ''repair'', it stays and can be read: rows that
 differ are replaced, missing ones added, surplus ones removed, equal ones left alone. chunk_rows: rows of one chunk, at most (a chunk
-is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster; place: tables
-with a smaller one go first, one at a time. Progress: onerepl.refresh_progress.
+is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster (null for both: the
+setting onerepl.refresh_share says how much a refresh may read while this server is in use); place: tables
+with a smaller one go first, one at a time. key_from, key_to: with ''repair'', only keys behind the one and up to the other, a text for
+each column of the key, as onerepl.differences has them. Progress: onerepl.refresh_progress.
+isolation: ''read committed'', the copy is made in chunks by key, and no snapshot is held for longer than one; ''repeatable read'', the whole
+table is read under one snapshot and written in one transaction of the central, for those who want it as of LIDStart at once. That
+keeps vacuum on this server from removing rows deleted meanwhile, keeps the whole copy in onerepl.chunk, and holds up what is sent on all links until
+all is read; a restart meanwhile begins it again. Always so with a table without key, which is always emptied.
 From now on, or from start_at, until the last chunk the table''s changes are written at the central tolerantly: an insert of a row that
 is there replaces it, a delete of one that is not there does nothing. Afterwards those are conflicts again.
-The copy is made in chunks by key; no snapshot is held for longer than one. A table without key is copied in one piece and is always
-emptied. With ''repair'', a key of strings is walked through in the order of COLLATE "C": have an index in that order if the table
+With ''repair'', a key of strings is walked through in the order of COLLATE "C": have an index in that order if the table
 is large. A table that several remotes write at the central must not be refreshed: rows of the others would go.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed already;
-22023 unknown method, or a number that is not positive.';
+22023 unknown method or isolation, a number that is not positive, or a range of keys that does not fit.';
 
 CREATE FUNCTION onerepl.change_refresh(link text, relation regclass, old_states text[], new_state text, outcome text) RETURNS int
     LANGUAGE plpgsql
@@ -148,27 +207,44 @@ there as not complete, and its changes are written tolerantly, until another ref
 Errors: 42704 no such link; 55000 this is not its remote.';
 
 CREATE FUNCTION onerepl.refresh_new_table(relation regclass) RETURNS void
-    LANGUAGE sql
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT onerepl.request_refresh(l, refresh_new_table.relation, 'empty', 20000, NULL, NULL, NULL, 0)
-    FROM onerepl.link AS l WHERE l.role = 'remote' ORDER BY l.id
-$$;
+DECLARE
+    wanted onerepl.refresh;
+BEGIN
+    wanted.method := 'empty';
+    wanted.chunk_rows := 20000;
+    PERFORM onerepl.request_refreshes(l.name, refresh_new_table.relation, wanted) FROM onerepl.link AS l WHERE l.role = 'remote' ORDER BY l.id;
+END $$;
 COMMENT ON FUNCTION onerepl.refresh_new_table(regclass) IS 'onerepl_add_table with initial => ''refresh'': on every link.';
 
 CREATE FUNCTION onerepl_verify(link text, relation regclass DEFAULT NULL, chunk_rows int DEFAULT 20000,
-                               start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL, place int DEFAULT 0) RETURNS int
+                               start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL, place int DEFAULT 0,
+                               with_rows bool DEFAULT false, key_from text[] DEFAULT NULL, key_to text[] DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted onerepl.refresh;
 BEGIN
-    RETURN onerepl.request_refreshes(link, relation, 'verify', chunk_rows, start_at, rows_per_second, NULL, place);
+    wanted.method := 'verify';
+    wanted.chunk_rows := chunk_rows;
+    wanted.start_at := start_at;
+    wanted.rows_per_second := rows_per_second;
+    wanted.place := place;
+    wanted.with_rows := with_rows;
+    wanted.key_from := key_from;
+    wanted.key_to := key_to;
+    RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
-COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int) IS
+COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int, bool, text[], text[]) IS
 'Compares a tracked table with the central''s while both are in use; returns for how many tables (partitions). relation: null for all
-tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; the other arguments as onerepl_refresh. What differs is
-in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it. Generated columns are not
-compared. Progress: onerepl.refresh_progress; onerepl_refresh_pause, _resume and _cancel are for it, too.
+tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; start_at, rows_per_second, place, key_from, key_to as
+onerepl_refresh. What differs is in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it, of
+one range of keys if that is given. with_rows: names the rows and columns that differ, too (onerepl.differing_rows); then 16 bytes travel
+for each value. Generated columns are not compared, and rows of a table without key are not named.
+Progress: onerepl.refresh_progress; onerepl_refresh_pause, _resume and _cancel are for it, too.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed or verified already;
-22023 a number that is not positive.';
+22023 a number that is not positive, or a range of keys that does not fit.';
 
 CREATE FUNCTION onerepl.note_verified(link int, relation oid, refresh int8, n int8, last bool, key_from text[], key_to text[],
                                       rows_remote text, rows_here text, equal bool) RETURNS void
@@ -178,10 +254,11 @@ CREATE FUNCTION onerepl.note_verified(link int, relation oid, refresh int8, n in
 DECLARE
     found onerepl.verified;
 BEGIN
-    DELETE FROM onerepl.difference AS d
-        WHERE d.link = note_verified.link AND d.relation = note_verified.relation
-          AND NOT EXISTS (SELECT FROM onerepl.verified AS v
-                          WHERE v.link = d.link AND v.relation = d.relation AND v.refresh = note_verified.refresh);
+    IF NOT EXISTS (SELECT FROM onerepl.verified AS v WHERE v.link = link AND v.relation = relation AND v.refresh = refresh) THEN
+        -- Triggers, and so foreign keys, are silent where onerepl writes.
+        DELETE FROM onerepl.differing_row AS d WHERE d.link = link AND d.relation = relation;
+        DELETE FROM onerepl.difference AS d WHERE d.link = link AND d.relation = relation;
+    END IF;
     INSERT INTO onerepl.verified AS v (link, relation, refresh, chunks, differences, complete, last)
         VALUES (link, relation, refresh, 1, CASE WHEN equal THEN 0 ELSE 1 END, note_verified.last, n)
         ON CONFLICT ON CONSTRAINT verified_pkey DO UPDATE SET
@@ -194,7 +271,8 @@ BEGIN
             VALUES (link, relation, n, key_from, key_to, rows_remote::int8, rows_here::int8);
         PERFORM onerepl.write_journal(2, link, 'III', format('table %s differs from the remote''s: %s rows here, %s there, %s',
             relation::regclass, rows_here, rows_remote, onerepl.range_text(key_from, key_to)),
-            'See onerepl.differences; onerepl_refresh with method ''repair'' at the remote mends it.', n, n);
+            format('At the remote: onerepl_refresh(link, %L, ''repair'', key_from => %L, key_to => %L) mends it; onerepl_verify with these keys and with_rows => true names the rows.',
+                   relation::regclass, key_from, key_to), n, n);
     END IF;
     IF last THEN
         PERFORM onerepl.write_journal(0, link, 'III', format('table %s was verified: %s', relation::regclass,
@@ -204,6 +282,32 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.note_verified(int, oid, int8, int8, bool, text[], text[], text, text, bool) IS
 'Notes on the central what became of one chunk of a verification.';
+
+CREATE FUNCTION onerepl.compare_digests(remote text, here text, names text[], digits int, OUT difference text, OUT columns text[])
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN remote IS NULL THEN 'surplus' WHEN here IS NULL THEN 'missing' ELSE 'different' END,
+           CASE WHEN remote IS NOT NULL AND here IS NOT NULL
+                THEN ARRAY(SELECT c.name FROM unnest(names) WITH ORDINALITY AS c (name, place)
+                           WHERE substr(remote, digits * (c.place::int - 1) + 1, digits) <> substr(here, digits * (c.place::int - 1) + 1, digits)
+                           ORDER BY c.place) END
+$$;
+COMMENT ON FUNCTION onerepl.compare_digests(text, text, text[], int) IS
+'How a row differs, by its columns'' digests on both sides; null: there is no such row.';
+
+CREATE FUNCTION onerepl.tell_differing_rows(link int, relation oid, n int8) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.write_journal(1, tell_differing_rows.link, 'III', format('rows of table %s that differ: %s%s', tell_differing_rows.relation::regclass,
+               string_agg(format('(%s) %s', array_to_string(r.key, ', '), coalesce(array_to_string(r.columns, ', '), r.difference)), '; ')
+                   FILTER (WHERE r.place <= 10),
+               CASE WHEN count(*) > 10 THEN format(' and %s more: see onerepl.differing_rows', count(*) - 10) END), NULL,
+           tell_differing_rows.n, tell_differing_rows.n)
+    FROM (SELECT d.*, row_number() OVER (ORDER BY d.key) AS place FROM onerepl.differing_row AS d
+          WHERE d.link = tell_differing_rows.link AND d.n = tell_differing_rows.n) AS r
+    HAVING count(*) > 0
+$$;
+COMMENT ON FUNCTION onerepl.tell_differing_rows(int, oid, int8) IS 'Tells the journal the first rows of a difference.';
 
 CREATE FUNCTION onerepl.range_text(key_from text[], key_to text[]) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -222,8 +326,15 @@ COMMENT ON VIEW onerepl.differences IS
 'What the newest onerepl_verify of each table found at this central: in the range of keys behind key_from up to key_to (empty: from the
 first, to the last row) the rows differed when number n was reached, though all changes before it were written.';
 
+CREATE VIEW onerepl.differing_rows AS
+    SELECT l.name AS link, coalesce(onerepl.qualified_name(d.relation), d.relation::text) AS relation, d.n, d.key, d.difference, d.columns
+    FROM onerepl.differing_row AS d JOIN onerepl.link AS l ON l.id = d.link;
+COMMENT ON VIEW onerepl.differing_rows IS
+'The rows of onerepl.differences, if onerepl_verify was called with with_rows => true: at most 1,000 of each range of keys. difference:
+missing (here), surplus (here), or different; then columns tells in which.';
+
 CREATE VIEW onerepl.refresh_progress AS
-    SELECT l.name AS link, l.role, r.name AS relation, r.method, r.state, r.rows_done AS rows, r.rows_estimate, r.bytes_done AS bytes,
+    SELECT l.name AS link, l.role, r.name AS relation, r.method, r.state, r.one_snapshot, r.rows_done AS rows, r.rows_estimate, r.bytes_done AS bytes,
            CASE WHEN r.state = 'done' THEN 100
                 WHEN r.rows_estimate > 0 THEN least(99.9, round(100.0 * r.rows_done / r.rows_estimate, 1)) END AS percent,
            round(r.rows_done / t.seconds::numeric, 1) AS rows_per_second,
@@ -236,14 +347,20 @@ CREATE VIEW onerepl.refresh_progress AS
         SELECT greatest(0.001, extract(epoch FROM coalesce(r.finished_at, clock_timestamp()) - r.started_at))::float8 AS seconds
     ) AS t
     UNION ALL
-    SELECT l.name, l.role, coalesce(onerepl.qualified_name(w.relation), w.relation::text), w.method, w.state, w.rows_done, NULL, NULL,
+    SELECT l.name, l.role, coalesce(onerepl.qualified_name(w.relation), w.relation::text), w.method, w.state, NULL, w.rows_done, NULL, NULL,
            CASE WHEN w.state = 'done' THEN 100 END,
            round(w.rows_done / greatest(0.001, extract(epoch FROM w.changed_at - w.started_at)), 1), NULL,
            w.first - 1, CASE WHEN w.state = 'done' THEN w.last END, NULL, w.started_at,
            CASE WHEN w.state IN ('done', 'cancelled') THEN w.changed_at END, NULL
-    FROM onerepl.refresh_window AS w JOIN onerepl.link AS l ON l.id = w.link;
+    FROM onerepl.refresh_window AS w JOIN onerepl.link AS l ON l.id = w.link
+    UNION ALL
+    SELECT l.name, l.role, coalesce(onerepl.qualified_name(v.relation), v.relation::text), 'verify',
+           CASE WHEN v.complete THEN 'done' ELSE 'running' END, NULL, NULL, NULL, NULL, CASE WHEN v.complete THEN 100 END, NULL, NULL,
+           NULL, CASE WHEN v.complete THEN v.last END, NULL, NULL, CASE WHEN v.complete THEN v.at END, NULL
+    FROM onerepl.verified AS v JOIN onerepl.link AS l ON l.id = v.link;
 COMMENT ON VIEW onerepl.refresh_progress IS
 'Every refresh, on the remote (role remote) and at the central. state on the remote: waiting, running, paused, sent (all is read, not all
-confirmed), cancelling, done, cancelled, failed (see error). At the central: waiting (opened, the old content is there), filling,
+confirmed), cancelling, done, cancelled, failed (see error); one_snapshot: the table is read as a whole, under one snapshot, which keeps
+vacuum back, and from its begin again after a restart. At the central: waiting (opened, the old content is there), filling,
 incomplete (you skipped a chunk), cancelled, done; a table that is not done is not known to be complete. lid_start, lid_end: LIDStart
 and LIDEnd, the numbers between which changes are written tolerantly. estimated_end goes by the statistics of ANALYZE.';

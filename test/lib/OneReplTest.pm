@@ -72,6 +72,7 @@ onerepl.databases = 'postgres'
 onerepl.reply_timeout = '1s'
 onerepl.state_query_interval = '2s'
 onerepl.send_interval = '500ms'
+onerepl.refresh_share = 100
 restart_after_crash = on
 max_connections = 40
 shared_buffers = '64MB'

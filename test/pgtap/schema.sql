@@ -28,7 +28,7 @@ SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl
 SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'r'
                   AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = ours.oid AND i.indisprimary)$$,
                 'every table has a primary key');
-SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'v' AND relname IN ('log', 'journal', 'queue', 'failed', 'problems', 'refresh_progress', 'differences')
+SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'v' AND relname IN ('log', 'journal', 'queue', 'failed', 'problems', 'refresh_progress', 'differences', 'differing_rows')
                   AND obj_description(oid, 'pg_class') IS NULL$$, 'every view of the administrator has a comment');
 
 -- rights

@@ -63,6 +63,50 @@ is($pair->b('SELECT count(*) FROM before AS o LEFT JOIN v USING (id) WHERE v.xmi
 verify('afterwards', "'v'");
 is($pair->b('SELECT count(*) FROM onerepl.differences'), '0', 'no difference is left');
 
+# --- on request the rows and columns by name; a range of keys is mended, and the rest of the table is not even read
+sub counts { return $pair->b("SELECT count(*) FILTER (WHERE difference = 'different'), count(*) FILTER (WHERE difference = 'missing'), count(*) FILTER (WHERE difference = 'surplus') FROM onerepl.differing_rows"); }
+$pair->b("SET onerepl.allow_writes = on;
+    UPDATE v SET a = 'spoilt', d = NULL WHERE id = (SELECT min(id) FROM v WHERE id >= 4500);
+    DELETE FROM v WHERE id = (SELECT min(id) FROM v WHERE id >= 4600); INSERT INTO v (id, b) VALUES (-4700, 1);
+    UPDATE names SET n = -1 WHERE name = (SELECT min(name) FROM names)");
+verify('rows', 'NULL', 'with_rows => true');
+is(counts(), '2|1|1', 'rows that differ, are missing, are too many');
+is($pair->b("SELECT string_agg(concat_ws(' ', difference, key[1]::int > 4499, columns), ', ' ORDER BY difference) FROM onerepl.differing_rows WHERE relation = 'public.v'"),
+	'different t {a,d}, missing t, surplus f', 'by key and columns');
+is($pair->b("SELECT key[1] = (SELECT min(name) FROM names) AND columns = '{n}' FROM onerepl.differing_rows WHERE relation = 'public.names'"), 't', 'by a key of strings');
+is($pair->b("SELECT count(*) FROM onerepl.journal WHERE message ~ 'rows of table public.v that differ: .*a, d'"), '1', 'the journal names them');
+verify('range', "'v'", 'with_rows => true', "key_from => '{4000}'", "key_to => '{5000}'");
+is($pair->b("SELECT count(*) || ' ' || string_agg(difference, ' ' ORDER BY difference) FROM onerepl.differing_rows WHERE relation = 'public.v'"), '2 different missing', 'of a range');
+is(scalar((OneReplTest::fails($pair->node_a, "SELECT onerepl_refresh('hq', 'v', key_from => '{1}')"))[0]), '22023', 'a range is never emptied');
+is(scalar((OneReplTest::fails($pair->node_a, "SELECT onerepl_refresh('hq', 'v', 'repair', key_from => '{1,2}')"))[0]), '22023', 'a key of one column');
+
+# The statements that the journal gives, range by range.
+verify('ranges', "'v'", 'chunk_rows => 1000');
+is($pair->b("SELECT count(*) FROM onerepl.differences WHERE relation = 'public.v'"), '2', 'two ranges differ');
+$pair->b("DROP TABLE before; CREATE TABLE before AS SELECT id, xmin::text AS x, ctid AS c FROM v");
+my @mend = split /\n/, $pair->b("SELECT replace(substring(hint from 'onerepl_refresh.*?\\)'), 'link', '''hq''') FROM onerepl.journal
+    WHERE level = 'critical' AND first IN (SELECT n FROM onerepl.differences WHERE relation = 'public.v') ORDER BY id");
+for my $statement (@mend)
+{
+	$pair->a("SELECT $statement");
+	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", "mended: $statement");
+}
+cmp_ok($pair->a("SELECT sum(rows_done) FROM (SELECT rows_done FROM onerepl.refresh ORDER BY id DESC LIMIT 2) AS r"), '<=', 2001, 'only those ranges were read');
+$pair->wait_identical('v', { name => 'ranges are mended' });
+is($pair->b('SELECT count(*) FROM before AS o LEFT JOIN v USING (id) WHERE v.ctid IS DISTINCT FROM o.c OR v.xmin::text IS DISTINCT FROM o.x'), '2', 'nothing else was rewritten');
+is($pair->b("SELECT state FROM onerepl.refresh_window WHERE relation = 'v'::regclass"), 'done', 'and the table is complete');
+
+# A table that is not complete does not become so because a part of it is mended.
+$pair->a("SELECT onerepl_refresh('hq', 'v', 'repair', chunk_rows => 100, rows_per_second => 10)");
+OneReplTest::poll_ok($pair->node_b, "SELECT state = 'filling' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'filling');
+$pair->a("SELECT onerepl_refresh_cancel('hq', 'v')");
+OneReplTest::poll_ok($pair->node_b, "SELECT state = 'cancelled' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'cancelled');
+$pair->a("SELECT onerepl_refresh('hq', 'v', 'repair', key_from => '{1}', key_to => '{10}')");
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent', 'cancelling')", 'a part of it');
+is($pair->b("SELECT state FROM onerepl.refresh_window WHERE relation = 'v'::regclass"), 'cancelled', 'and it is not complete still');
+$pair->a("SELECT onerepl_refresh('hq', NULL, 'repair')");
+OneReplTest::poll_ok($pair->node_b, "SELECT bool_and(state = 'done') FROM onerepl.refresh_window", 'all are complete');
+
 # --- a missing row, a surplus row, a table without key, a key of strings
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM nokey WHERE ctid = (SELECT min(ctid) FROM nokey); INSERT INTO names VALUES ('zz', 0)");
 verify('all');

@@ -40,6 +40,7 @@ Chunk chunk_from(const test::Section& section, std::deque<Bytes>& store) {
     chunk.cancelled = section.has("cancelled");
     chunk.repair = section.has("repair");
     chunk.verify = section.has("verify");
+    chunk.partial = section.has("partial");
     if (section.has("order"))
         for (const std::string& word : test::words(section.text("order")))
             chunk.order.push_back(static_cast<KeyOrder>(word.at(0)));
@@ -92,6 +93,7 @@ void expect_same(const Chunk& a, const Chunk& b) {
     EXPECT_EQ(a.cancelled, b.cancelled);
     EXPECT_EQ(a.repair, b.repair);
     EXPECT_EQ(a.verify, b.verify);
+    EXPECT_EQ(a.partial, b.partial);
     EXPECT_EQ(a.order, b.order);
     EXPECT_EQ(hexadecimal(a.from), hexadecimal(b.from));
     EXPECT_EQ(hexadecimal(a.to), hexadecimal(b.to));
@@ -294,7 +296,9 @@ TEST(RecordGarbage, RefusesChunksThatContradictThemselves) {
         "0000"
         "0000";
     EXPECT_TRUE(decode_record(test::from_hex("4300" + head + no_key + "00000000")));
-    EXPECT_FALSE(decode_record(test::from_hex("4340" + head + no_key + "00000000")));  // unknown flag
+    EXPECT_FALSE(decode_record(test::from_hex("4380" + head + no_key + "00000000")));  // unknown flag
+    EXPECT_FALSE(
+        decode_record(test::from_hex("4340" + head + no_key + "00000000")));  // a part without repair
     EXPECT_FALSE(
         decode_record(test::from_hex("4303" + head + no_key + "00000000")));  // opens and is the first
     EXPECT_FALSE(

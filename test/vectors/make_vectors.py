@@ -246,6 +246,19 @@ def records():
             key_to="3432 34",
             rows=value_text([("t", b"20000"), ("t", b"-123456789")]),
         ),
+        section(
+            "chunk that mends a range",
+            chunk(7, 5, 84, "n", (b"4",), (b"9",), []),
+            "C",
+            description=7,
+            refresh=5,
+            last=1,
+            repair=1,
+            partial=1,
+            order="n",
+            key_from="34",
+            key_to="39",
+        ),
         section("chunk that ends a cancelled refresh", chunk(7, 3, 8), "C", description=7, refresh=3, cancelled=1),
     ]
 
