@@ -68,7 +68,7 @@ SELECT * FROM onerepl.journal;
 RESET ROLE;
 
 -- an owner may be allowed to track his tables, and no others
-GRANT EXECUTE ON FUNCTION onerepl_add_table(regclass, bool, text), onerepl_remove_table(regclass), onerepl_add_schema(text) TO regress_onerepl_owner;
+GRANT EXECUTE ON FUNCTION onerepl_add_table(regclass, bool, text), onerepl_remove_table(regclass), onerepl_add_schema(text, bool) TO regress_onerepl_owner;
 SET ROLE regress_onerepl_owner;
 SELECT onerepl_add_table('mine');
 SELECT onerepl_add_table('others');

@@ -151,6 +151,13 @@ void make_valid(std::string& text) {
 
 void describe_record(const Record& record, const TableDescription* description, Failure& failure) {
     failure.operation = name_of(record.operation);
+    if (record.operation == Operation::statement) {
+        const ByteView text = record.statement.text;
+        failure.row = cut(std::string(text.begin(), text.end()), longest_text);
+        make_valid(failure.row);
+        if (description != nullptr) failure.relation = relation_text(*description);
+        return;
+    }
     if (description == nullptr) return;
     failure.relation = relation_text(*description);
     failure.key = key_text(record, *description);

@@ -39,8 +39,9 @@ TableFacts facts_of(Oid relation) {
     });
 }
 
-/// With the rights of `owner`, and as if no setting had been changed.
-void run_as(Oid owner, const std::string& sql, const std::vector<pg::Param>& parameters = {}) {
+}  // namespace
+
+void run_as(Oid owner, const std::function<void()>& work) {
     Oid user;
     int security;
     GetUserIdAndSecContext(&user, &security);
@@ -48,12 +49,10 @@ void run_as(Oid owner, const std::string& sql, const std::vector<pg::Param>& par
         pg::call([&] { return superuser_arg(owner) ? 0 : SECURITY_RESTRICTED_OPERATION; });
     SetUserIdAndSecContext(owner, security | restriction);
     const int settings_level = NewGUCNestLevel();
-    pg::execute(sql.c_str(), parameters);
+    work();
     pg::call([&] { AtEOXact_GUC(false, settings_level); });
     SetUserIdAndSecContext(user, security);
 }
-
-}  // namespace
 
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
     // One statement for each owner: a statement for all would need rights that none of them has. Tables that
@@ -66,7 +65,9 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         list += table_expression(relation);
     }
     for (const auto& [owner, list] : lists)
-        run_as(owner, list + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY"));
+        run_as(owner, [&] {
+            pg::execute((list + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY")).c_str());
+        });
 }
 
 void delete_all(Oid relation) {
@@ -79,7 +80,7 @@ std::string table_expression(Oid relation) {
 }
 
 void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters) {
-    run_as(facts_of(relation).owner, sql, parameters);
+    run_as(facts_of(relation).owner, [&] { pg::execute(sql.c_str(), parameters); });
 }
 
 }  // namespace onerepl::apply

@@ -7,6 +7,7 @@
 #include "apply/chunk.h"
 #include "apply/guard.h"
 #include "apply/row.h"
+#include "apply/statement.h"
 #include "apply/truncate.h"
 #include "apply/verify.h"
 
@@ -56,6 +57,8 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
             describe();
         else if (record_.operation == Operation::chunk)
             write_chunk_record(false);
+        else if (record_.operation == Operation::statement)
+            write_statement();
         else if (record_.operation != Operation::skip)
             write_row_record();
     }
@@ -148,6 +151,23 @@ void Writer::describe() {
     const TableDescription description = targets_.store(record_.table);
     const Oid relation = pg::call([&] { return find_relation(description); });
     if (OidIsValid(relation)) ensure_guard(relation, link_);
+}
+
+/// A table that is in use can not be altered. What deferred constraints say is looked into before, because
+/// row versions may move: A has altered no table with checks that were still to be made.
+void Writer::write_statement() {
+    const Target* target = nullptr;
+    if (record_.statement.captured) {
+        target = targets_.find(record_.description);
+        if (target == nullptr) throw LackingDescription{record_.description};
+    }
+    pg::call([&] {
+        run_checks(batch_);
+        close_tables(batch_);
+        count_command(batch_);
+    });
+    apply_statement(link_, batch_.n, record_.statement, target == nullptr ? nullptr : &target->description);
+    batch_.uncounted = true;
 }
 
 void Writer::add_truncate() {

@@ -55,6 +55,7 @@ class Writer {
     void write_chunk_record(bool skipped);
     void verify(Target& target);
     void describe();
+    void write_statement();
     void add_truncate();
     void run_truncates();
 

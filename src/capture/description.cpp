@@ -46,4 +46,10 @@ std::uint64_t insert_description(Oid relation, const void* layout, std::size_t s
     return static_cast<std::uint64_t>(id);
 }
 
+std::uint64_t description_of(Oid relation, const void* layout, std::size_t size) {
+    const FoundDescription newest = newest_description(relation);
+    const bool fits = newest.id > 0 && newest.size == size && memcmp(newest.layout, layout, size) == 0;
+    return fits ? newest.id : insert_description(relation, layout, size);
+}
+
 }  // namespace onerepl::capture

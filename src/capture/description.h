@@ -20,4 +20,7 @@ FoundDescription newest_description(Oid relation);
 /// Inserts one and returns its id. May ereport.
 std::uint64_t insert_description(Oid relation, const void* layout, std::size_t size);
 
+/// The id of the newest one if it has this layout, else of a new one. May ereport.
+std::uint64_t description_of(Oid relation, const void* layout, std::size_t size);
+
 }  // namespace onerepl::capture

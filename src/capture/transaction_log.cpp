@@ -284,6 +284,15 @@ void record_description(std::uint64_t description) {
     level.records++;
 }
 
+void record_statement(std::uint64_t description, bool captured, bool dropped, const char* statement,
+                      std::size_t size) {
+    Level& level = level_for(size + 64);
+    log::pack_append_statement(level.pack, description, GetCurrentCommandId(false), captured, dropped,
+                               statement, size);
+    level.pack_records++;
+    level.records++;
+}
+
 void record_truncate(std::uint64_t description, bool cascade, bool restart_identity) {
     constexpr std::size_t size_limit = 32;
     Level& level = level_for(size_limit);

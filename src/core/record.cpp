@@ -3,6 +3,7 @@
 
 #include "core/bytes.h"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -12,6 +13,10 @@ namespace {
 constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
+
+// Of a statement.
+constexpr std::uint8_t flag_captured = 1;
+constexpr std::uint8_t flag_dropped = 2;
 
 // Of a chunk.
 constexpr std::uint8_t flag_opens = 1;
@@ -60,6 +65,23 @@ void write_key(ByteWriter& writer, const std::vector<ByteView>& key) {
     for (const ByteView& value : key) writer.counted(value);
 }
 
+void write_statement(ByteWriter& writer, const Statement& statement) {
+    writer.counted(statement.encoding);
+    writer.counted(statement.search_path);
+    writer.counted(statement.text);
+}
+
+void write_sequences(ByteWriter& writer, const Record& record) {
+    writer.counted(record.sequence_encoding);
+    writer.u32(static_cast<std::uint32_t>(record.sequences.size()));
+    for (const SequenceState& sequence : record.sequences) {
+        writer.counted(sequence.schema);
+        writer.counted(sequence.name);
+        writer.u64(static_cast<std::uint64_t>(sequence.last_value));
+        writer.u8(sequence.is_called ? 1 : 0);
+    }
+}
+
 void write_chunk(ByteWriter& writer, const Chunk& chunk) {
     writer.u64(chunk.refresh);
     writer.u16(count16(chunk.order.size()));
@@ -70,7 +92,15 @@ void write_chunk(ByteWriter& writer, const Chunk& chunk) {
     writer.bytes(chunk.rows);
 }
 
+std::uint8_t flags_of(const Statement& statement) {
+    std::uint8_t flags = 0;
+    if (statement.captured) flags |= flag_captured;
+    if (statement.dropped) flags |= flag_dropped;
+    return flags;
+}
+
 std::uint8_t flags_of(const Record& record) {
+    if (record.operation == Operation::statement) return flags_of(record.statement);
     if (record.operation == Operation::chunk) return flags_of(record.chunk);
     std::uint8_t flags = 0;
     if (record.operation == Operation::update && record.old_key) flags |= flag_old_key;
@@ -161,6 +191,42 @@ bool read_chunk(ByteReader& reader, std::uint8_t flags, Chunk& chunk) {
     return reader.ok() && are_rows(chunk.rows, chunk.row_count);
 }
 
+/// They become C strings.
+bool read_text(ByteReader& reader, ByteView& text) {
+    text = reader.counted();
+    return reader.ok() && std::find(text.begin(), text.end(), 0) == text.end();
+}
+
+bool read_statement(ByteReader& reader, std::uint8_t flags, Record& record) {
+    Statement& statement = record.statement;
+    statement.captured = (flags & flag_captured) != 0;
+    statement.dropped = (flags & flag_dropped) != 0;
+    if ((flags & ~(flag_captured | flag_dropped)) != 0) return false;
+    if (statement.captured != (record.description != 0)) return false;
+    if (!read_text(reader, statement.encoding) || !read_text(reader, statement.search_path)) return false;
+    if (!read_text(reader, statement.text)) return false;
+    return statement.dropped ? statement.captured && statement.text.empty() : !statement.text.empty();
+}
+
+bool read_sequence(ByteReader& reader, SequenceState& sequence) {
+    const bool good = read_text(reader, sequence.schema) && read_text(reader, sequence.name);
+    sequence.last_value = static_cast<std::int64_t>(reader.u64());
+    const std::uint8_t called = reader.u8();
+    sequence.is_called = called == 1;
+    return good && reader.ok() && called <= 1;
+}
+
+bool read_sequences(ByteReader& reader, std::uint8_t flags, Record& record) {
+    constexpr std::size_t least_size = 17;
+    if (flags != 0 || record.description != 0 || !read_text(reader, record.sequence_encoding)) return false;
+    const std::size_t count = reader.u32();
+    if (!reader.ok() || count > reader.left() / least_size) return false;
+    record.sequences.resize(count);
+    for (SequenceState& sequence : record.sequences)
+        if (!read_sequence(reader, sequence)) return false;
+    return true;
+}
+
 bool read_old_key(ByteReader& reader, Record& record) {
     if (!record.old_key) record.old_key.emplace();
     return read_values(reader, *record.old_key);
@@ -203,6 +269,10 @@ bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
             return flags == 0;
         case Operation::chunk:
             return read_chunk(reader, flags, record.chunk);
+        case Operation::statement:
+            return read_statement(reader, flags, record);
+        case Operation::sequences:
+            return read_sequences(reader, flags, record);
         case Operation::skip:
             break;
     }
@@ -221,6 +291,9 @@ void prepare(Record& record) {
     record.truncate_restart_identity = false;
     record.skip_count = 1;
     if (record.operation != Operation::chunk) record.chunk = {};
+    record.statement = {};
+    record.sequence_encoding = {};
+    record.sequences.clear();
 }
 
 }  // namespace
@@ -246,6 +319,10 @@ const char* name_of(Operation operation) {
             return "describe";
         case Operation::chunk:
             return "refresh";
+        case Operation::statement:
+            return "statement";
+        case Operation::sequences:
+            return "sequences";
         case Operation::skip:
             return "skip";
     }
@@ -270,6 +347,10 @@ void encode_record(const Record& record, Bytes& out) {
             return writer.bytes(record.table);
         case Operation::chunk:
             return write_chunk(writer, record.chunk);
+        case Operation::statement:
+            return write_statement(writer, record.statement);
+        case Operation::sequences:
+            return write_sequences(writer, record);
         case Operation::truncate:
         case Operation::skip:
             return;

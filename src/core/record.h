@@ -13,12 +13,15 @@ enum class Operation : std::uint8_t {
     update = 'U',
     remove = 'D',
     truncate = 'T',
-    describe = 'R',  // a table description takes effect here; its object is the table (P17)
-    skip = 'S',      // a number that means nothing to this link; counts as written (P17)
-    chunk = 'C',     // a piece of a table's copy, exact at its number (Part III, P17)
+    describe = 'R',   // a table description takes effect here; its object is the table (P17)
+    skip = 'S',       // a number that means nothing to this link; counts as written (P17)
+    chunk = 'C',      // a piece of a table's copy, exact at its number (Part III, P17)
+    statement = 'X',  // a statement of SQL that the remote executed at this place (P17)
+    sequences = 'Q',  // where sequences stood behind all changes up to here (P17)
 };
 
-/// As the administrator knows it: "insert", "update", "delete", "truncate", "describe", "refresh", "skip".
+/// As the administrator knows it: "insert", "update", "delete", "truncate", "describe", "refresh",
+/// "statement", "sequences", "skip".
 const char* name_of(Operation operation);
 
 enum class ValueKind : std::uint8_t { null = 'n', unchanged = 'u', text = 't', binary = 'b' };
@@ -59,9 +62,30 @@ struct Chunk {
     ByteView rows{};  // read them by ChunkRows
 };
 
+/// What was done on A at this place beside changing rows. All texts are in `encoding`, without zero bytes.
+struct Statement {
+    /// Recorded by itself, because it changes a tracked table, whose description the record names as it was
+    /// before; else the administrator gave it to be executed on both sides.
+    bool captured = false;
+    /// The table was dropped. There is no text, and nothing is executed.
+    bool dropped = false;
+    ByteView encoding{};     // of A's database, as "UTF8"
+    ByteView search_path{};  // under which `text` is to be read
+    ByteView text{};
+};
+
+/// Where a sequence stood when all changes before the record had happened, or further on.
+struct SequenceState {
+    ByteView schema{};
+    ByteView name{};
+    std::int64_t last_value = 0;
+    bool is_called = false;  // false: last_value is the next one
+};
+
 struct Record {
     Operation operation = Operation::skip;
-    std::uint64_t description = 0;  // id of the table description; 0 for skip
+    /// Id of the table description; 0 for skip, sequences, and a statement that was not captured.
+    std::uint64_t description = 0;
     /// The object's key (description's key columns, in their order) before the change; or, if the description
     /// has no key, the whole old row (all columns, in order). update: only when the key changed, or without
     /// key; remove: always.
@@ -76,6 +100,10 @@ struct Record {
     /// skip: how many numbers from n on mean nothing to this link; at least 1.
     std::uint64_t skip_count = 1;
     Chunk chunk{};
+    Statement statement{};
+    /// sequences: their names are in this encoding, of A's database, without zero bytes.
+    ByteView sequence_encoding{};
+    std::vector<SequenceState> sequences{};
 };
 
 void encode_record(const Record& record, Bytes& out);

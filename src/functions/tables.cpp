@@ -122,7 +122,8 @@ std::int32_t add_schema(FunctionCallInfo fcinfo) {
     std::int64_t added = 0;
     {
         const AsOwner owner(fcinfo->flinfo->fn_oid);
-        added = pg::query_int8("SELECT onerepl.track_schema($1, $2::regclass[])::int8", {schema, list})
+        added = pg::query_int8("SELECT onerepl.track_schema($1, $2::regclass[], $3)::int8",
+                               {schema, list, PG_GETARG_BOOL(1)})
                     .value_or(0);
     }
     spi.finish();

@@ -21,6 +21,8 @@ constexpr std::size_t layouts_kept = 1000;
 constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
+constexpr std::uint8_t flag_captured = 1;
+constexpr std::uint8_t flag_dropped = 2;
 
 [[noreturn]] void damaged(const Layout& layout) {
     throw pg::Error("XX001",
@@ -198,10 +200,21 @@ void RecordEncoder::encode(const PackedRecord& record, Bytes& out) {
         case Operation::describe:
             return writer.bytes(description_);
         case Operation::truncate:
+        case Operation::statement:
+        case Operation::sequences:
         case Operation::chunk:
         case Operation::skip:
             return;
     }
+}
+
+void RecordEncoder::encode_statement(const PackedRecord& record, Bytes& out) {
+    ByteWriter writer(out);
+    writer.u8(static_cast<std::uint8_t>(Operation::statement));
+    writer.u8((record.statement_captured ? flag_captured : 0) |
+              (record.statement_dropped ? flag_dropped : 0));
+    writer.u64(record.description);
+    writer.bytes(record.statement);
 }
 
 void RecordEncoder::encode_row(const Datum* values, const bool* nulls, Bytes& out) {

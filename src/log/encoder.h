@@ -22,6 +22,9 @@ class RecordEncoder {
     /// CurrentMemoryContext. Throws pg::Error: XX001 if the image is damaged.
     void encode(const PackedRecord& record, Bytes& out);
 
+    /// The same for a statement, which needs no encoder.
+    static void encode_statement(const PackedRecord& record, Bytes& out);
+
     /// Appends a row that is not from the log, as a record's row: values by index into the layout's columns,
     /// those that are rendered as `text`. Throws pg::Error.
     void encode_row(const Datum* values, const bool* nulls, Bytes& out);

@@ -32,10 +32,13 @@ enum OtherRecord : std::uint8_t {
     other_reset = 0,
     other_describe = 1,
     other_truncate = 2,
+    other_statement = 3,
     other_bits = 0x0f
 };
 constexpr std::uint8_t truncate_cascade_bit = 0x10;
 constexpr std::uint8_t truncate_restart_bit = 0x20;
+constexpr std::uint8_t statement_captured_bit = 0x10;
+constexpr std::uint8_t statement_dropped_bit = 0x20;
 
 /// A block has fewer line pointers than this (32 kB pages included), so that the next row of a page is the
 /// next number.
@@ -197,6 +200,18 @@ void pack_append_truncate(Pack& pack, std::uint64_t description, std::uint32_t c
     pack.used = static_cast<std::size_t>(to - pack.data);
 }
 
+void pack_append_statement(Pack& pack, std::uint64_t description, std::uint32_t command, bool captured,
+                           bool dropped, const char* statement, std::size_t size) {
+    std::uint8_t what = other_statement;
+    if (captured) what |= statement_captured_bit;
+    if (dropped) what |= statement_dropped_bit;
+    make_room(pack, size + 42);
+    char* to = put_other(pack, pack.data + pack.used, what, description, command);
+    to = put_varint(to, size);
+    std::memcpy(to, statement, size);
+    pack.used = static_cast<std::size_t>(to + size - pack.data);
+}
+
 void pack_clear(Pack& pack) {
     char* const data = pack.data;
     const std::size_t capacity = pack.capacity;
@@ -312,6 +327,12 @@ void PackReader::other(PackedRecord& record, std::uint8_t what) {
             record.operation = Operation::truncate;
             record.truncate_cascade = what & truncate_cascade_bit;
             record.truncate_restart_identity = what & truncate_restart_bit;
+            return;
+        case other_statement:
+            record.operation = Operation::statement;
+            record.statement_captured = what & statement_captured_bit;
+            record.statement_dropped = what & statement_dropped_bit;
+            record.statement = counted();
             return;
         default:
             damaged_ = true;

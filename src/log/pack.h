@@ -17,8 +17,10 @@
 //              bit 4     a bitmap of unchanged columns follows
 //              bit 5     the table was rewritten since its last record (see `rewritten`)
 //              other: 0 the bases of all differences are reset (packs were joined; no record), 1 describe, 2
-//              truncate, plus bit 4: cascade, bit 5: restart identity
+//              truncate, plus bit 4: cascade, bit 5: restart identity, 3 statement, plus bit 4: captured, bit
+//              5: dropped
 //   description id, command id difference
+//   statement: what stands behind the description's id on the wire: length (varint), bytes
 //   tuple ids  (block * 2048 + offset) as signed differences to the last old id (update, delete), new id
 //   (insert, update) old image  length (varint), bytes unchanged  length (varint), bytes: bit i % 8 of byte i
 //   / 8 stands for attribute number i + 1 new image  length (varint), bytes
@@ -54,8 +56,9 @@ struct Image {
 
 /// One record of a pack. Views point into the pack.
 struct PackedRecord {
-    Operation operation = Operation::skip;  // insert, update, remove, truncate, describe
-    /// Id of the table's description as of this change; describe: the one that begins to hold here.
+    Operation operation = Operation::skip;  // insert, update, remove, truncate, describe, statement
+    /// Id of the table's description as of this change; describe: the one that begins to hold here;
+    /// statement: 0 if it was not captured.
     std::uint64_t description = 0;
     /// Command id under which the change was made, counted within its transaction. truncate, describe: the
     /// current one.
@@ -75,6 +78,9 @@ struct PackedRecord {
     ByteView unchanged;
     bool truncate_cascade = false;
     bool truncate_restart_identity = false;
+    bool statement_captured = false;
+    bool statement_dropped = false;
+    ByteView statement;  // statement: as on the wire, behind the description's id
 
     bool is_unchanged(std::size_t column) const {
         return column / 8 < unchanged.size() && (unchanged[column / 8] >> column % 8 & 1);
@@ -189,6 +195,9 @@ void pack_append(Pack& pack, const RowChange& change);
 void pack_append_describe(Pack& pack, std::uint64_t description, std::uint32_t command);
 void pack_append_truncate(Pack& pack, std::uint64_t description, std::uint32_t command, bool cascade,
                           bool restart);
+/// `statement`: as on the wire, behind the description's id.
+void pack_append_statement(Pack& pack, std::uint64_t description, std::uint32_t command, bool captured,
+                           bool dropped, const char* statement, std::size_t size);
 /// Empties the pack; its memory stays unless a huge row made it large.
 void pack_clear(Pack& pack);
 /// Frees the memory; the pack is as default-constructed then.

@@ -212,7 +212,10 @@ ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
 bool Reading::hand_out(const NumberedTransaction& transaction, const PackedRecord& record) {
     Bytes& encoded = state_.encoded;
     encoded.clear();
-    scratch_.in([&] { state_.layouts.of(record.description).encode(record, encoded); });
+    if (record.operation == Operation::statement)
+        RecordEncoder::encode_statement(record, encoded);
+    else
+        scratch_.in([&] { state_.layouts.of(record.description).encode(record, encoded); });
     LogEntry entry;
     entry.n = next_++;
     entry.last_of_transaction = entry.n == transaction.last();

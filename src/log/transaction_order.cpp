@@ -73,7 +73,9 @@ void TransactionOrder::summarize(LogTables& tables) {
         }
         size_++;
         // These have no command of their own, and nothing of their table passes them.
-        if (record.operation == Operation::describe || record.operation == Operation::truncate) return;
+        if (record.operation == Operation::describe || record.operation == Operation::truncate ||
+            record.operation == Operation::statement)
+            return;
         PackSummary& pack = packs_.back();
         pack.lowest_command = std::min(pack.lowest_command, record.command);
         pack.highest_command = std::max(pack.highest_command, record.command);
@@ -101,7 +103,9 @@ void TransactionOrder::order_piece(const Piece& piece, LogTables& tables, Layout
     const std::int32_t from_seq = packs_[piece.first_pack].seq;
     const std::size_t packs = piece.end_pack - piece.first_pack;
     scan_records(tables, transaction_, from_seq, packs, [&](std::int32_t, const PackedRecord& record) {
-        records.push_back(order_record(record, layouts.of(record.description).layout().relation));
+        const bool has_table = record.description != 0;
+        records.push_back(
+            order_record(record, has_table ? layouts.of(record.description).layout().relation : InvalidOid));
     });
     order_.clear();
     if (in_command_order(records)) return;

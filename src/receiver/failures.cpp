@@ -49,8 +49,8 @@ void finish_failures(int link, Number written) {
 std::string describe(const apply::Outcome& outcome) {
     if (outcome.failures.empty()) return "its transaction can not be committed";
     const apply::Failure& first = outcome.failures.front();
-    return first.operation + " in " + first.relation + ": " + first.error.message + " (SQLSTATE " +
-           first.error.sqlstate + ")";
+    return first.operation + (first.relation.empty() ? "" : " in " + first.relation) + ": " +
+           first.error.message + " (SQLSTATE " + first.error.sqlstate + ")";
 }
 
 }  // namespace onerepl::receiver

@@ -107,10 +107,7 @@ void CopiedTable::describe(Oid relation, log::Layouts& layouts) {
     const Bytes encoded = log::encode_layout(log::layout_of(table));
     description_ = pg::call([&] {
         table_close(table, NoLock);
-        const capture::FoundDescription newest = capture::newest_description(relation);
-        const bool fits = newest.id > 0 && newest.size == encoded.size() &&
-                          memcmp(newest.layout, encoded.data(), encoded.size()) == 0;
-        return fits ? newest.id : capture::insert_description(relation, encoded.data(), encoded.size());
+        return capture::description_of(relation, encoded.data(), encoded.size());
     });
     encoder_ = &layouts.of(description_);
 }

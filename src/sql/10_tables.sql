@@ -29,6 +29,7 @@ CREATE TABLE onerepl.link (
     stop            int2 NOT NULL DEFAULT 0,    -- core/body.h Stop (P9); 0: not stopped
     database        uuid NOT NULL DEFAULT onerepl.database_id(),    -- that the link was made in; another one is a restored copy
     challenge       uuid NOT NULL DEFAULT gen_random_uuid(),        -- central: what the remote must echo to start the link (P10)
+    ddl             text NOT NULL DEFAULT 'stop' CHECK (ddl IN ('stop', 'apply')),  -- central: what becomes of the remote's statements
     created_at      timestamptz NOT NULL DEFAULT now(),
     -- overrides of the settings of the same name; null: the setting
     reply_timeout         interval,

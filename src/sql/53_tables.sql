@@ -189,7 +189,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.untrack(regclass) IS 'onerepl_remove_table, after the rights were checked.';
 
-CREATE FUNCTION onerepl.track_schema(schema_name text, relations regclass[]) RETURNS int
+CREATE FUNCTION onerepl.track_schema(schema_name text, relations regclass[], new_tables bool) RETURNS int
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -197,6 +197,11 @@ DECLARE
     refused record;
     added int := 0;
 BEGIN
+    IF new_tables THEN
+        INSERT INTO onerepl.tracked_schema (schema) VALUES (quote_ident(schema_name)::regnamespace) ON CONFLICT DO NOTHING;
+    ELSE
+        DELETE FROM onerepl.tracked_schema AS s WHERE s.schema = quote_ident(schema_name)::regnamespace;
+    END IF;
     FOREACH relation IN ARRAY relations LOOP
         SELECT * INTO refused FROM onerepl.why_not_tracked(relation);
         IF refused.code = '42710' THEN
@@ -214,7 +219,7 @@ BEGIN
     END LOOP;
     RETURN added;
 END $$;
-COMMENT ON FUNCTION onerepl.track_schema(text, regclass[]) IS 'onerepl_add_schema, after the rights were checked.';
+COMMENT ON FUNCTION onerepl.track_schema(text, regclass[], bool) IS 'onerepl_add_schema, after the rights were checked.';
 
 -- These run with the caller's rights until they have found that the tables are the caller's, and then with their owner's.
 
@@ -231,12 +236,14 @@ Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or n
 system catalog or onerepl''s own; 42710 it is a partition of a
 tracked table, or has a partition that is tracked by itself; 22023 unknown initial.';
 
-CREATE FUNCTION onerepl_add_schema(schema_name text) RETURNS int
+CREATE FUNCTION onerepl_add_schema(schema_name text, new_tables bool DEFAULT false) RETURNS int
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'
     SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION onerepl_add_schema(text) IS
+COMMENT ON FUNCTION onerepl_add_schema(text, bool) IS
 'Tracks all tables that the schema has now; returns how many. One that can not be tracked gives a WARNING and a journal entry
-that say why. Tables made later are not added by themselves. Errors: 3F000 no such schema; 42501 a table in it is not yours.';
+that say why. new_tables: tables that are made in the schema later are tracked by themselves (true; whoever makes them), or not
+(false, which ends it). A central whose link says ''apply'' (onerepl_set_ddl) makes them as the remote did; others need
+them before the first row comes. A table made from a query is copied to the centrals by a refresh. Errors: 3F000 no such schema; 42501 a table in it is not yours.';
 
 CREATE FUNCTION onerepl_remove_table(relation regclass) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_remove_table'

@@ -127,7 +127,7 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
     FROM onerepl.tracked_member AS m WHERE m.relpersistence = 'u'
     UNION ALL
     SELECT c.relation, 'rewritten', format('ALTER TABLE gave the rows of table %s new values, which were not captured', m.name),
-           format('Make the same change on the central, compare the table there, then call onerepl_add_table(%L).', m.root::regclass)
+           format('Make the same change on the central, unless its link does so itself (onerepl_set_ddl), compare the table with onerepl_verify, then call onerepl_add_table(%L).', m.root::regclass)
     FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.rewritten
     UNION ALL
     SELECT c.relation, 'attached', format('partition %s was attached with rows in it, which were not captured', m.name),
@@ -152,7 +152,7 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
     SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: some changes of tracked tables go unnoticed', e.evtname),
            format('Use ALTER EVENT TRIGGER %s ENABLE ALWAYS. Partitions attached and columns altered meanwhile are not checked.', e.evtname)
     FROM pg_event_trigger AS e
-    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_partition') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_partition', 'onerepl_schema', 'onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
 

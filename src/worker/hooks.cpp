@@ -6,6 +6,7 @@
 #include "worker/shared.h"
 
 extern "C" {
+#include "catalog/namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
@@ -18,6 +19,7 @@ namespace onerepl::hooks {
 namespace {
 
 ProcessUtility_hook_type previous = nullptr;
+Ddl* running = nullptr;
 
 bool moves_tablespace(const AlterDatabaseStmt* statement) {
     ListCell* cell;
@@ -80,11 +82,30 @@ bool is_commit_prepared(const Node* statement) {
            reinterpret_cast<const TransactionStmt*>(statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
+bool is_ddl(const Node* statement) {
+    return IsA(statement, AlterTableStmt) || IsA(statement, RenameStmt) || IsA(statement, CreateStmt) ||
+           IsA(statement, AlterObjectSchemaStmt);
+}
+
 void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
           ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
           QueryCompletion* completion) {
     (previous ? previous : standard_ProcessUtility)(planned, query, read_only, context, params, environment,
                                                     receiver, completion);
+}
+
+void process_ddl(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
+                 ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
+                 QueryCompletion* completion) {
+    Ddl* const outer = running;
+    Ddl ddl = {planned->utilityStmt, query, planned->stmt_location, planned->stmt_len,
+               pstrdup(namespace_search_path)};
+    running = &ddl;
+    PG_TRY();
+    { next(planned, query, read_only, context, params, environment, receiver, completion); }
+    PG_FINALLY();
+    { running = outer; }
+    PG_END_TRY();
 }
 
 void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
@@ -93,6 +114,8 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
     const Node* statement = planned->utilityStmt;
     const bool prepared = is_commit_prepared(statement);
     const Oid database = database_to_clear(statement);
+    if (is_ddl(statement) && !OidIsValid(database))
+        return process_ddl(planned, query, read_only, context, params, environment, receiver, completion);
     if (!OidIsValid(database)) {
         next(planned, query, read_only, context, params, environment, receiver, completion);
         if (prepared) shared::wake_sender();
@@ -107,6 +130,10 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
 }
 
 }  // namespace
+
+const Ddl* running_ddl() {
+    return running;
+}
 
 void install() {
     previous = ProcessUtility_hook;

@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(41);
+SELECT plan(43);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -17,7 +17,9 @@ SELECT has_function('public', 'onerepl_remove_remote', ARRAY['text']);
 SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean']);
 SELECT has_function('public', 'onerepl_change_link', ARRAY['text', 'text', 'text']);
 SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text']);
-SELECT has_function('public', 'onerepl_add_schema', ARRAY['text']);
+SELECT has_function('public', 'onerepl_add_schema', ARRAY['text', 'boolean']);
+SELECT has_function('public', 'onerepl_execute_ddl', ARRAY['text', 'text']);
+SELECT has_function('public', 'onerepl_set_ddl', ARRAY['text', 'text']);
 SELECT has_function('public', 'onerepl_remove_table', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_block', ARRAY['text', 'bigint']);
 SELECT has_function('public', 'onerepl_unblock', ARRAY['text', 'bigint']);
@@ -34,7 +36,7 @@ SELECT has_function('onerepl', 'write_journal', ARRAY['integer', 'integer', 'tex
 SELECT function_returns('public', 'onerepl_add_central', ARRAY['text', 'text', 'text', 'interval', 'interval', 'interval'], 'integer');
 SELECT function_returns('public', 'onerepl_add_remote', ARRAY['text', 'text', 'interval', 'interval'], 'integer');
 SELECT function_returns('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text'], 'void');
-SELECT function_returns('public', 'onerepl_add_schema', ARRAY['text'], 'integer');
+SELECT function_returns('public', 'onerepl_add_schema', ARRAY['text', 'boolean'], 'integer');
 SELECT function_returns('public', 'onerepl_wait', ARRAY['text', 'interval'], 'boolean');
 SELECT function_returns('public', 'onerepl_resolve_all', ARRAY['text', 'text', 'text', 'text', 'text'], 'bigint');
 SELECT function_returns('public', 'onerepl_status', ARRAY[]::text[], 'setof record');
@@ -55,10 +57,10 @@ SELECT set_eq($$SELECT proname::text FROM ours, aclexplode(proacl) AS a WHERE a.
               ARRAY['onerepl_status'], 'pg_monitor may call onerepl_status, and nothing else');
 SELECT is_empty($$SELECT signature FROM ours WHERE obj_description(oid, 'pg_proc') IS NULL$$, 'every function has a comment');
 SELECT is_empty($$SELECT signature FROM ours AS o JOIN pg_language AS l ON l.oid = o.prolang
-                  WHERE nspname <> 'onerepl' AND NOT prosecdef AND proname NOT IN ('onerepl_add_table', 'onerepl_add_schema', 'onerepl_remove_table')$$,
+                  WHERE nspname <> 'onerepl' AND NOT prosecdef AND proname NOT IN ('onerepl_add_table', 'onerepl_add_schema', 'onerepl_remove_table', 'onerepl_execute_ddl')$$,
                 'EXECUTE is enough to use a function of the administrator');
 SELECT is_empty($$SELECT signature FROM ours WHERE prosecdef AND nspname = 'onerepl'
-                  AND proname NOT IN ('self_check', 'note_rewrite', 'adjust_partitions', 'log_records')$$,
+                  AND proname NOT IN ('self_check', 'note_rewrite', 'adjust_partitions', 'note_ddl', 'note_drops', 'log_records')$$,
                 'no other internal function is SECURITY DEFINER');
 SELECT is_empty($$SELECT signature FROM ours WHERE proowner <> (SELECT extowner FROM pg_extension WHERE extname = 'onerepl')$$,
                 'all functions are the extension owner''s');
@@ -68,7 +70,7 @@ SELECT is_empty($$SELECT signature FROM ours
                   WHERE nspname <> 'onerepl' AND proname NOT IN ('onerepl_status', 'onerepl_object_state')
                     AND obj_description(oid, 'pg_proc') NOT LIKE '%Errors: %'$$, 'the comments tell the errors');
 SELECT is_empty($$SELECT evtname FROM pg_event_trigger WHERE evtname LIKE 'onerepl%' AND evtenabled <> 'A'$$, 'event triggers fire always');
-SELECT results_eq($$SELECT count(*) FROM pg_event_trigger WHERE evtname LIKE 'onerepl%'$$, ARRAY[2::bigint], 'there are two of them');
+SELECT results_eq($$SELECT count(*) FROM pg_event_trigger WHERE evtname LIKE 'onerepl%'$$, ARRAY[4::bigint], 'there are four of them');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -56,6 +56,30 @@ Chunk chunk_from(const test::Section& section, std::deque<Bytes>& store) {
     return chunk;
 }
 
+Statement statement_from(const test::Section& section, std::deque<Bytes>& store) {
+    const auto text = [&](const char* name) {
+        const std::string value = section.has(name) ? section.text(name) : "";
+        return ByteView(store.emplace_back(value.begin(), value.end()));
+    };
+    Statement statement;
+    statement.captured = section.has("captured");
+    statement.dropped = section.has("dropped");
+    statement.encoding = text("encoding");
+    statement.search_path = text("search_path");
+    if (section.has("sql")) statement.text = store.emplace_back(section.bytes("sql"));
+    return statement;
+}
+
+SequenceState sequence_from(const std::string& line, std::deque<Bytes>& store) {
+    const auto fields = test::words(line);
+    SequenceState sequence;
+    sequence.schema = store.emplace_back(fields.at(0).begin(), fields.at(0).end());
+    sequence.name = store.emplace_back(fields.at(1).begin(), fields.at(1).end());
+    sequence.last_value = std::stoll(fields.at(2));
+    sequence.is_called = fields.at(3) == "1";
+    return sequence;
+}
+
 Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     Record record;
     record.operation = static_cast<Operation>(section.text("operation").at(0));
@@ -68,6 +92,13 @@ Record record_from(const test::Section& section, std::deque<Bytes>& store) {
         record.truncate_restart_identity = section.flag("truncate_restart_identity");
     if (section.has("skip_count")) record.skip_count = section.number("skip_count");
     if (record.operation == Operation::chunk) record.chunk = chunk_from(section, store);
+    if (record.operation == Operation::statement) record.statement = statement_from(section, store);
+    if (record.operation == Operation::sequences) {
+        const std::string encoding = section.text("encoding");
+        record.sequence_encoding = store.emplace_back(encoding.begin(), encoding.end());
+        for (const char* name : {"sequence", "sequence_2"})
+            record.sequences.push_back(sequence_from(section.text(name), store));
+    }
     return record;
 }
 
@@ -101,6 +132,24 @@ void expect_same(const Chunk& a, const Chunk& b) {
     EXPECT_EQ(to_hex(a.rows), to_hex(b.rows));
 }
 
+void expect_same(const Statement& a, const Statement& b) {
+    EXPECT_EQ(a.captured, b.captured);
+    EXPECT_EQ(a.dropped, b.dropped);
+    EXPECT_EQ(to_hex(a.encoding), to_hex(b.encoding));
+    EXPECT_EQ(to_hex(a.search_path), to_hex(b.search_path));
+    EXPECT_EQ(to_hex(a.text), to_hex(b.text));
+}
+
+void expect_same(const std::vector<SequenceState>& a, const std::vector<SequenceState>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(to_hex(a[i].schema), to_hex(b[i].schema)) << i;
+        EXPECT_EQ(to_hex(a[i].name), to_hex(b[i].name)) << i;
+        EXPECT_EQ(a[i].last_value, b[i].last_value) << i;
+        EXPECT_EQ(a[i].is_called, b[i].is_called) << i;
+    }
+}
+
 void expect_same(const Record& a, const Record& b) {
     EXPECT_EQ(a.operation, b.operation);
     EXPECT_EQ(a.description, b.description);
@@ -112,6 +161,9 @@ void expect_same(const Record& a, const Record& b) {
     EXPECT_EQ(a.truncate_restart_identity, b.truncate_restart_identity);
     EXPECT_EQ(a.skip_count, b.skip_count);
     expect_same(a.chunk, b.chunk);
+    expect_same(a.statement, b.statement);
+    EXPECT_EQ(to_hex(a.sequence_encoding), to_hex(b.sequence_encoding));
+    expect_same(a.sequences, b.sequences);
 }
 
 TEST(RecordVectors, EncodeAndDecodeBothWays) {
@@ -134,7 +186,7 @@ TEST(RecordVectors, EncodeAndDecodeBothWays) {
         expect_same(reused, record);
         operations.insert(record.operation);
     }
-    EXPECT_EQ(operations.size(), 7u) << "a vector for each operation";
+    EXPECT_EQ(operations.size(), 9u) << "a vector for each operation";
 }
 
 TableDescription description_from(const test::Section& section) {
@@ -255,8 +307,8 @@ TEST(RecordGarbage, EveryByteFlippedIsRefusedOrMeansSomethingElse) {
 TEST(RecordGarbage, RefusesUnknownOperationsFlagsAndKinds) {
     EXPECT_FALSE(decode_record({}));
     EXPECT_FALSE(
-        decode_record(test::from_hex("5800"
-                                     "0000000000000007")));  // operation X
+        decode_record(test::from_hex("5900"
+                                     "0000000000000007")));  // operation Y
     EXPECT_FALSE(
         decode_record(test::from_hex("4901"
                                      "0000000000000007"
@@ -326,6 +378,27 @@ TEST(RecordGarbage, RefusesChunksThatContradictThemselves) {
                                               "00000000"
                                               "0000"
                                               "00000000")));
+}
+
+TEST(RecordGarbage, RefusesStatementsThatContradictThemselves) {
+    const std::string encoding = "0000000455544638";
+    const std::string path = "00000000";
+    const std::string sql = "0000000178";
+    const std::string table = "0000000000000007";
+    const std::string no_table = "0000000000000000";
+    const auto accepted = [&](const std::string& record) {
+        return decode_record(test::from_hex("58" + record)).has_value();
+    };
+    EXPECT_TRUE(accepted("00" + no_table + encoding + path + sql));
+    EXPECT_TRUE(accepted("01" + table + encoding + path + sql));
+    EXPECT_TRUE(accepted("03" + table + encoding + path + "00000000"));
+    EXPECT_FALSE(accepted("04" + no_table + encoding + path + sql));           // unknown flag
+    EXPECT_FALSE(accepted("00" + table + encoding + path + sql));              // of a table, yet not captured
+    EXPECT_FALSE(accepted("01" + no_table + encoding + path + sql));           // captured, yet of no table
+    EXPECT_FALSE(accepted("02" + no_table + encoding + path + "00000000"));    // dropped, yet not captured
+    EXPECT_FALSE(accepted("03" + table + encoding + path + sql));              // dropped, yet with a text
+    EXPECT_FALSE(accepted("00" + no_table + encoding + path + "00000000"));    // no text
+    EXPECT_FALSE(accepted("00" + no_table + encoding + path + "0000000100"));  // a zero byte
 }
 
 TEST(Chunk, RowsAreReadOneByOne) {

@@ -61,6 +61,17 @@ def chunk(description_id, refresh, flags=0, order="", key_from=(), key_to=(), ro
     return out + struct.pack(">I", len(rows)) + b"".join(values(row) for row in rows)
 
 
+def statement(description_id, flags, search_path, sql):
+    return b"X" + bytes([flags]) + struct.pack(">Q", description_id) + counted(b"UTF8") + counted(search_path) + counted(sql)
+
+
+def sequences(states):
+    out = b"Q" + bytes(9) + counted(b"UTF8") + struct.pack(">I", len(states))
+    for schema, name, last_value, is_called in states:
+        out += counted(schema.encode()) + counted(name.encode()) + struct.pack(">qB", last_value, is_called)
+    return out
+
+
 def description(table):
     out = struct.pack(">Q", table["id"])
     for name in ("schema", "name", "encoding"):
@@ -180,6 +191,8 @@ ACCOUNT = {
 INTEGER_4 = ("b", struct.pack(">i", 4))
 BIGINT_42 = ("b", struct.pack(">q", 42))
 ROW = [INTEGER_4, BIGINT_42, ("t", "Zo\u00eb".encode()), ("n", b""), ("u", b"")]
+CREATE_INDEX = b"CREATE INDEX ON account (owner)"
+ALTER_TABLE = b"ALTER TABLE account ADD note text"
 INSERT = record("I", 7, row=ROW)
 DESCRIPTION = description(ACCOUNT)
 
@@ -260,6 +273,33 @@ def records():
             key_to="39",
         ),
         section("chunk that ends a cancelled refresh", chunk(7, 3, 8), "C", description=7, refresh=3, cancelled=1),
+        section(
+            "statement",
+            statement(0, 0, b'"$user", public', CREATE_INDEX),
+            "X",
+            encoding="UTF8",
+            search_path='"$user", public',
+            sql=CREATE_INDEX,
+        ),
+        section(
+            "statement that changes a tracked table",
+            statement(7, 1, b"public", ALTER_TABLE),
+            "X",
+            description=7,
+            captured=1,
+            encoding="UTF8",
+            search_path="public",
+            sql=ALTER_TABLE,
+        ),
+        section("dropped table", statement(7, 3, b"", b""), "X", description=7, captured=1, dropped=1, encoding="UTF8"),
+        section(
+            "sequences",
+            sequences([("public", "account_id_seq", 43, 1), ("public", "countdown", -1, 0)]),
+            "Q",
+            encoding="UTF8",
+            sequence="public account_id_seq 43 1",
+            sequence_2="public countdown -1 0",
+        ),
     ]
 
 

@@ -1,0 +1,16 @@
+// Statements of SQL that the remote executed (P17).
+#pragma once
+
+#include "pg/pg.h"
+
+#include "core/record.h"
+
+namespace onerepl::apply {
+
+/// What onerepl.link.ddl says is done with it. `table`: what a captured one changed, as it was before; null
+/// for one of the administrator. In a transaction with SPI connected; no table is open. Throws pg::Error:
+/// 55000 if it is an administrator's and the link executes none; 3F000 if neither table nor schema is here;
+/// and what the statement throws.
+void apply_statement(int link, Number n, const Statement& statement, const TableDescription* table);
+
+}  // namespace onerepl::apply

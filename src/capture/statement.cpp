@@ -1,0 +1,221 @@
+// Statements of SQL in the log. The event triggers of 61_schema_changes.sql and onerepl_execute_ddl() come
+// here.
+#include "capture/statement.h"
+
+#include "capture/captured_table.h"
+#include "capture/description.h"
+#include "capture/transaction_log.h"
+#include "worker/hooks.h"
+
+extern "C" {
+#include "access/table.h"
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "libpq/pqformat.h"
+#include "mb/pg_wchar.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/guc.h"
+
+PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
+PG_FUNCTION_INFO_V1(onerepl_record_drop);
+PG_FUNCTION_INFO_V1(onerepl_execute_ddl);
+}
+
+namespace onerepl::capture {
+
+namespace {
+
+/// Statements of the administrator are at work: they are recorded already.
+bool executing = false;
+
+// ---------------------------------------------------------------- which statements
+
+bool changes_shape(AlterTableType part) {
+    switch (part) {
+        case AT_AddColumn:
+        case AT_DropColumn:
+        case AT_AlterColumnType:
+        case AT_ColumnDefault:
+        case AT_DropNotNull:
+        case AT_SetNotNull:
+        case AT_DropExpression:
+        case AT_AddIdentity:
+        case AT_SetIdentity:
+        case AT_DropIdentity:
+        case AT_AddConstraint:
+        case AT_AlterConstraint:
+        case AT_ValidateConstraint:
+        case AT_DropConstraint:
+        case AT_AddIndexConstraint:
+        case AT_ReplicaIdentity:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool changes_shape(const AlterTableStmt* statement) {
+    ListCell* cell;
+    foreach (cell, statement->cmds)
+        if (changes_shape(static_cast<const AlterTableCmd*>(lfirst(cell))->subtype)) return true;
+    return false;
+}
+
+/// A statement that is captured by itself: it makes a table, or changes its name, schema, columns, key or
+/// constraints. What concerns one database only (triggers, storage, owner, rights, partitions) is not.
+bool changes_shape(const Node* statement) {
+    switch (nodeTag(statement)) {
+        case T_AlterTableStmt:
+            return changes_shape(reinterpret_cast<const AlterTableStmt*>(statement));
+        case T_RenameStmt:
+        case T_AlterObjectSchemaStmt:
+        case T_CreateStmt:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Statements whose effect on rows is captured, or that decide about the transaction.
+bool is_refused(const Node* statement) {
+    switch (nodeTag(statement)) {
+        case T_SelectStmt:
+        case T_InsertStmt:
+        case T_UpdateStmt:
+        case T_DeleteStmt:
+#if PG_VERSION_NUM >= 150000
+        case T_MergeStmt:
+#endif
+        case T_TruncateStmt:
+        case T_CopyStmt:
+        case T_DoStmt:
+        case T_CallStmt:
+        case T_ExecuteStmt:
+        case T_ExplainStmt:
+        case T_TransactionStmt:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// ---------------------------------------------------------------- recording
+
+void put_text(StringInfo out, const char* text, std::size_t size) {
+    pq_sendint32(out, static_cast<uint32>(size));
+    appendBinaryStringInfo(out, text, static_cast<int>(size));
+}
+
+/// As on the wire, behind the description's id.
+void record(std::uint64_t description, bool dropped, const char* search_path, const char* text,
+            std::size_t size) {
+    StringInfoData out;
+    initStringInfo(&out);
+    const char* const encoding = GetDatabaseEncodingName();
+    put_text(&out, encoding, strlen(encoding));
+    put_text(&out, search_path, strlen(search_path));
+    put_text(&out, text, size);
+    record_statement(description, description != 0, dropped, out.data, static_cast<std::size_t>(out.len));
+    pfree(out.data);
+}
+
+/// The text of the statement, of all that was sent with it.
+void cut_out(const hooks::Ddl& ddl, const char** text, std::size_t* size) {
+    *text = ddl.query + (ddl.location > 0 ? ddl.location : 0);
+    *size = ddl.length > 0 ? static_cast<std::size_t>(ddl.length) : strlen(*text);
+    while (*size > 0 && isspace(static_cast<unsigned char>(**text))) {
+        (*text)++;
+        (*size)--;
+    }
+}
+
+/// The statement that runs changes this tracked table, and has done it: it is recorded under the table's old
+/// description, and the new one after it. Plain.
+void record_running(Oid relation) {
+    const hooks::Ddl* const ddl = hooks::running_ddl();
+    if (ddl == nullptr || !changes_shape(ddl->statement) || !begin_capture()) return;
+    std::uint64_t before = newest_description(relation).id;
+    Relation table = table_open(relation, AccessShareLock);
+    // One that was never described, because no row has changed, is told as it is now.
+    if (before == 0) before = captured_table(table).description;
+    if (!executing) {
+        const char* text;
+        std::size_t size;
+        cut_out(*ddl, &text, &size);
+        record(before, false, ddl->search_path, text, size);
+    }
+    captured_table(table);
+    table_close(table, NoLock);
+}
+
+// ---------------------------------------------------------------- the administrator's statements
+
+/// Error 22023 for what onerepl_execute_ddl() does not take. Plain.
+void check_statements(const char* text) {
+    List* const statements = pg_parse_query(text);
+    if (statements == NIL)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("there is no statement")));
+    ListCell* cell;
+    foreach (cell, statements) {
+        const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
+        if (is_refused(statement))
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("%s is not executed on both sides",
+                        GetCommandTagName(CreateCommandTag(const_cast<Node*>(statement)))),
+                 errhint("Give statements that define objects. Changes of rows of tracked tables go to the "
+                         "centrals by themselves.")));
+    }
+}
+
+void execute_ddl(const char* text, const char* search_path) {
+    check_statements(text);
+    if (!begin_capture())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("capture is stopped: the statement would not reach the centrals")));
+    execute_statements(search_path, text, Recording::all);
+}
+
+}  // namespace
+
+void execute_statements(const char* search_path, const char* text, Recording recording) {
+    if (recording == Recording::all && begin_capture()) record(0, false, search_path, text, strlen(text));
+    const int level = NewGUCNestLevel();
+    set_config_option("search_path", search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                      false);
+    SPI_connect();
+    executing = recording != Recording::changes;
+    PG_TRY();
+    { SPI_execute(text, false, 0); }
+    PG_FINALLY();
+    { executing = false; }
+    PG_END_TRY();
+    SPI_finish();
+    AtEOXact_GUC(false, level);
+}
+
+}  // namespace onerepl::capture
+
+extern "C" {
+
+PGDLLEXPORT Datum onerepl_record_running_statement(PG_FUNCTION_ARGS) {
+    onerepl::capture::record_running(PG_GETARG_OID(0));
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_record_drop(PG_FUNCTION_ARGS) {
+    using namespace onerepl::capture;
+    const std::uint64_t description = newest_description(PG_GETARG_OID(0)).id;
+    if (description != 0 && begin_capture()) record(description, true, "", "", 0);
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_execute_ddl(PG_FUNCTION_ARGS) {
+    onerepl::capture::execute_ddl(text_to_cstring(PG_GETARG_TEXT_PP(0)),
+                                  text_to_cstring(PG_GETARG_TEXT_PP(1)));
+    PG_RETURN_VOID();
+}
+
+}  // extern "C"
