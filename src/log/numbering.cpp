@@ -4,9 +4,12 @@
 
 extern "C" {
 #include "access/transam.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
+#include "storage/lmgr.h"
 #include "utils/array.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/xid8.h"
 }
 
@@ -249,7 +252,18 @@ bool number_new(Position& position, const Snapshot& now, Guest& guest) {
     return any;
 }
 
-Number number_with(Guest& guest) {
+/// False: somebody holds numbering (onerepl.hold_numbering). The lock is older than the step's snapshot, so
+/// what he does is either seen by all of the step or not begun.
+bool may_number() {
+    return pg::call([] {
+        const Oid table = get_relname_relid("database", get_namespace_oid("onerepl", false));
+        return ConditionalLockRelationOid(table, RowShareLock);
+    });
+}
+
+/// One step. `complete` as in number_changes.
+Number number_with(Guest& guest, bool* complete) {
+    bool held = false;
     Position position;
     Snapshot now;
     bool any = false;
@@ -263,13 +277,15 @@ Number number_with(Guest& guest) {
             // alone.
             if (synchronous_commit == SYNCHRONOUS_COMMIT_OFF) set_local("synchronous_commit", "on");
             position = read_position();
+            if (held) return;
             if (!quiet_step.snapshot.text.empty() && quiet_step.last == position.last)
                 position.snapshot = quiet_step.snapshot;
             now = current_snapshot();
             any = number_new(position, now, guest);
         },
-        true);
-    quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
+        true, [&] { held = !may_number(); });
+    if (!held) quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
+    if (complete != nullptr) *complete = !held;
     return position.last;
 }
 
@@ -279,18 +295,18 @@ void set_numbering_guest(NumberingGuest* guest) {
     registered_guest = guest;
 }
 
-Number number_changes() {
+Number number_changes(bool* complete) {
     for (int tries = 0; tries < tries_with_guest; tries++) {
         Guest guest(registered_guest);
         try {
-            return number_with(guest);
+            return number_with(guest, complete);
         } catch (const pg::Error& error) {
             if (!guest.works()) throw;
             registered_guest->failed(error.report());
         }
     }
     Guest nobody(nullptr);
-    return number_with(nobody);
+    return number_with(nobody, complete);
 }
 
 Number last_number() {

@@ -120,7 +120,9 @@ Seal read_seal(std::uint32_t table, const Situation& situation) {
 
 void seal_table(std::uint32_t table) {
     if (!with_lock(table, "SHARE", [] {})) return;
-    const Number last = number_changes();
+    bool complete = false;
+    const Number last = number_changes(&complete);
+    if (!complete) return;
     pg::in_transaction([&] {
         pg::execute("INSERT INTO onerepl.log_seal (log_table, last) VALUES ($1, $2)",
                     {static_cast<std::int32_t>(table), last});
@@ -215,7 +217,9 @@ void purge_descriptions(const Situation& situation) {
     std::vector<std::uint64_t> replaced;
     pg::in_transaction([&] { replaced = find_replaced(); });
     if (replaced.empty()) return;
-    const Number last = number_changes();
+    bool complete = false;
+    const Number last = number_changes(&complete);
+    if (!complete) return;
     for (std::uint64_t id : replaced) replaced_descriptions.emplace(id, last);
     pg::in_transaction([&] {
         const Number oldest = std::min(first_number(), situation.confirmed + 1);

@@ -185,13 +185,13 @@ std::uint64_t description_of(ByteView record) {
     return reader.u64();
 }
 
+/// A chunk that is gone was confirmed, or the link was started anew since: it is not sent again.
 ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
     const int link = static_cast<int>(transaction.flags);
     while (next_ <= std::min(to_, transaction.last())) {
         const bool wanted = state_.link == 0 || state_.link == link;
         std::optional<Bytes> record;
         if (wanted) record = load_chunk(next_);
-        if (!record && state_.link == link) return ReadEnd::missing;
         LogEntry entry;
         entry.n = next_;
         entry.last_of_transaction = entry.n == transaction.last();

@@ -57,7 +57,8 @@ void subtransaction(const std::function<void()>& work, End end) {
 
 }  // namespace
 
-void in_transaction(const std::function<void()>& work, bool one_snapshot) {
+void in_transaction(const std::function<void()>& work, bool one_snapshot,
+                    const std::function<void()>& before_snapshot) {
     const MemoryContext memory = CurrentMemoryContext;
     try {
         call([&] {
@@ -66,6 +67,9 @@ void in_transaction(const std::function<void()>& work, bool one_snapshot) {
             // Not what default_transaction_isolation and default_transaction_read_only of the database say.
             XactIsoLevel = one_snapshot ? XACT_REPEATABLE_READ : XACT_READ_COMMITTED;
             XactReadOnly = false;
+        });
+        if (before_snapshot) before_snapshot();
+        call([&] {
             SPI_connect();
             PushActiveSnapshot(GetTransactionSnapshot());
         });

@@ -317,7 +317,7 @@ void LinkReceiver::store_state(Turn& turn) {
     if (state.started && !link_.start)
         pg::execute("UPDATE onerepl.link SET start = $2, start_identity = $3 WHERE id = $1",
                     {link_.id, state.start, ByteView(state.start_identity)});
-    if (state.stop != link_.stop) store_stop(link_.id, state.stop);
+    if (state.stop != link_.stop) store_stop(link_, state.stop);
     // S_b is written with the rows; a start without rows has no row in onerepl.applied.
 }
 

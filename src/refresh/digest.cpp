@@ -24,8 +24,10 @@ std::string digest_of(const std::vector<std::string>& columns) {
 std::string digests_of(const std::vector<std::string>& columns) {
     const std::string none = "'" + std::string(digits_of_column, '-') + "'";
     std::string sql = "''";
-    for (const std::string& column : columns)
-        sql += " || coalesce(" + hash_of("CAST(" + column + " AS pg_catalog.text)") + ", " + none + ")";
+    for (const std::string& column : columns) {
+        const std::string text = "CAST(" + column + " AS pg_catalog.text)";
+        sql.append(" || coalesce(").append(hash_of(text)).append(", ").append(none).append(")");
+    }
     return sql;
 }
 

@@ -214,7 +214,7 @@ void LinkSender::store() {
         const RemotePosition& position = remote_.position();
         pg::execute("INSERT INTO onerepl.position (link, seq, sent, confirmed) VALUES ($1, $2, $3, $4)",
                     {link_.id, ++position_seq_, position.sent, position.confirmed});
-        if (position.stop != stop_stored_) store_stop(link_.id, position.stop);
+        if (position.stop != stop_stored_) store_stop(link_, position.stop);
         stop_stored_ = position.stop;
     }
     if (contact_changed_ && worker::now() - contact_stored_ >= contact_interval) {

@@ -118,7 +118,7 @@ class Sender {
     bool refuse_copied(const Link& link) {
         if (link.database == own_id_) return false;
         if (link.stop != Stop::none) return true;
-        store_stop(link.id, Stop::wrong_peer);
+        store_stop(link, Stop::wrong_peer);
         pg::JournalBuffer journal(link.id);
         journal.write(
             {Level::critical,
@@ -137,8 +137,7 @@ class Sender {
         auto& known = links_[link.id];
         // A link that was started anew has another N0, or is no longer stopped: everything kept about it is
         // void.
-        const bool anew = known && (known->link().start != link.start ||
-                                    known->link().start_identity != link.start_identity ||
+        const bool anew = known && (known->link().challenge != link.challenge ||
                                     (known->stopped() != Stop::none && link.stop == Stop::none));
         if (known && !anew) return known->update(link);
         known = std::make_unique<LinkSender>(std::move(link), own_id_, last, client_);

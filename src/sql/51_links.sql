@@ -17,6 +17,7 @@ BEGIN
     PERFORM onerepl.check_interval('reply_timeout', reply_timeout);
     PERFORM onerepl.check_interval('state_query_interval', state_query_interval);
     PERFORM onerepl.check_interval('send_interval', send_interval);
+    PERFORM onerepl.hold_numbering();
     INSERT INTO onerepl.link (name, role, url, secret, start, start_identity,
                               reply_timeout, state_query_interval, send_interval)
         SELECT onerepl_add_central.name, 'remote', onerepl_add_central.url, onerepl_add_central.secret,
@@ -145,14 +146,17 @@ COMMENT ON FUNCTION onerepl_remove_remote(text) IS
 'Ends the link to a remote: what waits in the queue is dropped, and the tables that only this remote wrote may be written by
 everybody again (P8). Rows stay. Errors: 42704 no such link; 55000 the link is one to a central.';
 
-CREATE FUNCTION onerepl_restart_link(name text, unbind bool DEFAULT true) RETURNS void
+CREATE FUNCTION onerepl_restart_link(name text, unbind bool DEFAULT true, read_point int8 DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     restarted onerepl.link := onerepl.get_link(name);
 BEGIN
+    IF restarted.role = 'central' AND read_point IS NOT NULL THEN
+        RAISE EXCEPTION 'a read point can only be given at the remote' USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
     IF restarted.role = 'remote' THEN
-        PERFORM onerepl.restart_as_remote(restarted.id);
+        PERFORM onerepl.restart_as_remote(restarted.id, read_point);
     ELSE
         PERFORM onerepl.restart_as_central(restarted.id);
     END IF;
@@ -163,12 +167,37 @@ BEGIN
     PERFORM onerepl.write_journal(1, restarted.id, 'P9', format('link "%s" was started anew by %s', restarted.name, session_user));
     PERFORM onerepl.wake_at_commit(restarted.role = 'remote', restarted.role = 'central');
 END $$;
-COMMENT ON FUNCTION onerepl_restart_link(text, bool) IS
+COMMENT ON FUNCTION onerepl_restart_link(text, bool, int8) IS
 'Starts a stopped link anew (P9); call it at both ends, first at the central. You answer for the tables: they must be the same
-in both databases when the remote calls it, or the remote calls onerepl_refresh for them in the same transaction. On the remote the link goes on behind the newest number of the log; on the central
-everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
+in both databases when the remote calls it, or the remote calls onerepl_refresh for them in the same transaction. On the remote the
+link goes on behind the newest number of the log, or at read_point: the log number from which mirroring reads, when you know that the central''s
+tables hold all before it and nothing behind it (or refresh them). No number is given while the remote''s transaction is open. On the central everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
 to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
-Errors: 42704 no such link.';
+Errors: 42704 no such link; 55000 a read point at the central; 22023 a read point behind M + 1 (LIDStart + 1 of a refresh that begins now), or
+one whose record or a later one is purged.';
+
+CREATE FUNCTION onerepl.check_read_point(read_point int8) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last int8 := (SELECT h.last FROM onerepl.identity_at_last() AS h);
+    first int8;
+BEGIN
+    -- Keeps the purge off until this link's position is known.
+    LOCK TABLE onerepl.change_0, onerepl.change_1, onerepl.change_2, onerepl.change_3 IN ACCESS SHARE MODE;
+    first := onerepl.first_number();
+    IF read_point > last + 1 THEN
+        RAISE EXCEPTION 'read point % is behind the newest number', read_point USING
+            ERRCODE = 'invalid_parameter_value', DETAIL = format('The newest number of the log is %s.', last),
+            HINT = format('The largest read point is %s, which is where a refresh that begins now starts.', last + 1);
+    END IF;
+    IF read_point < first OR onerepl.identity_at(read_point - 1) IS NULL THEN
+        RAISE EXCEPTION 'read point % is purged', read_point USING
+            ERRCODE = 'invalid_parameter_value', DETAIL = format('The log can be read from number %s on.', first),
+            HINT = 'See the setting onerepl.log_retention; without a read point the link starts behind the newest number.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_read_point(int8) IS 'Errors: 22023 unless all records from the read point on can be read.';
 
 CREATE FUNCTION onerepl.set_capture_stopped(stopped bool) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_set_capture_stopped'
@@ -179,15 +208,29 @@ COMMENT ON FUNCTION onerepl.set_capture_stopped(bool) IS
 CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.hold_numbering();
     SELECT onerepl.end_refreshes(start_behind_last.link);
-    DELETE FROM onerepl.position AS p WHERE p.link = start_behind_last.link;
     DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
-    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity, database = onerepl.database_id()
+    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
+                                 database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
 $$;
+
+CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    -- The newest counts, so it is also above those that the sender adds until it sees the new start.
+    INSERT INTO onerepl.position (link, seq, sent, confirmed)
+        SELECT l.id, coalesce((SELECT max(p.seq) FROM onerepl.position AS p WHERE p.link = l.id), 0) + 1000000, l.start, l.start
+        FROM onerepl.link AS l WHERE l.id = forget_position.link;
+    DELETE FROM onerepl.position AS p WHERE p.link = forget_position.link
+        AND p.seq < (SELECT max(q.seq) FROM onerepl.position AS q WHERE q.link = forget_position.link)
+$$;
+COMMENT ON FUNCTION onerepl.forget_position(int) IS 'A link of the remote has got another start: nothing behind it is sent or confirmed.';
+
 COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
 
-CREATE FUNCTION onerepl.restart_as_remote(link int) RETURNS void
+CREATE FUNCTION onerepl.restart_as_remote(link int, read_point int8) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -200,6 +243,7 @@ BEGIN
         -- What was not captured is missing for every link: the others stop until they are started anew, too.
         FOR other IN SELECT * FROM onerepl.link AS l WHERE l.role = 'remote' AND l.id <> restart_as_remote.link LOOP
             PERFORM onerepl.start_behind_last(other.id);
+            PERFORM onerepl.forget_position(other.id);
             UPDATE onerepl.link AS l SET stop = 3 WHERE l.id = other.id;
             PERFORM onerepl.write_journal(2, other.id, 'P7',
                 format('link "%s" lacks what was changed while capture was stopped', other.name),
@@ -207,8 +251,15 @@ BEGIN
         END LOOP;
     END IF;
     PERFORM onerepl.start_behind_last(restart_as_remote.link);
+    IF restart_as_remote.read_point IS NOT NULL THEN
+        PERFORM onerepl.check_read_point(restart_as_remote.read_point);
+        UPDATE onerepl.link AS l SET start = restart_as_remote.read_point - 1,
+                                     start_identity = onerepl.identity_at(restart_as_remote.read_point - 1)
+            WHERE l.id = restart_as_remote.link;
+    END IF;
+    PERFORM onerepl.forget_position(restart_as_remote.link);
 END $$;
-COMMENT ON FUNCTION onerepl.restart_as_remote(int) IS 'A''s part of onerepl_restart_link. Capture goes on if it was stopped.';
+COMMENT ON FUNCTION onerepl.restart_as_remote(int, int8) IS 'A''s part of onerepl_restart_link. Capture goes on if it was stopped.';
 
 CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     LANGUAGE sql

@@ -13,7 +13,7 @@ REVOKE ALL ON FUNCTION onerepl_add_central(text, text, text, interval, interval,
 REVOKE ALL ON FUNCTION onerepl_add_remote(text, text, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_central(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_remote(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION onerepl_restart_link(text, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_restart_link(text, bool, int8) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_change_link(text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_pause(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resume(text) FROM PUBLIC;

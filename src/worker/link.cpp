@@ -61,9 +61,9 @@ void bind_peer(int link, const Uuid& peer) {
                 {link, pg::Param::uuid(peer)});
 }
 
-void store_stop(int link, Stop stop) {
-    pg::execute("UPDATE onerepl.link SET stop = $2::int4 WHERE id = $1",
-                {link, static_cast<std::int32_t>(stop)});
+void store_stop(const Link& link, Stop stop) {
+    pg::execute("UPDATE onerepl.link SET stop = $2::int4 WHERE id = $1 AND challenge = $3",
+                {link.id, static_cast<std::int32_t>(stop), pg::Param::uuid(link.challenge)});
 }
 
 void store_contact(int link, const Contact& contact) {

@@ -20,8 +20,9 @@ struct Link {
     std::optional<Number> start;  // N0
     Identity start_identity{};
     Stop stop = Stop::none;
-    Uuid database{};                // that the link was made in
-    Nonce challenge{};              // role central: names the answers until the link has started (P10)
+    Uuid database{};  // that the link was made in
+    /// New with every start. Role central: names the answers until the link has started (P10).
+    Nonce challenge{};
     Time reply_timeout = 0;         // Tr
     Time state_query_interval = 0;  // Ts
     Time send_interval = 0;         // Ti
@@ -42,8 +43,8 @@ Uuid load_database_id();
 /// Binds the link to the peer's identifier at the first authentic contact. In a transaction.
 void bind_peer(int link, const Uuid& peer);
 
-/// Stops the link for good (P9). In a transaction.
-void store_stop(int link, Stop stop);
+/// Stops the link for good (P9), unless it was started anew since it was loaded. In a transaction.
+void store_stop(const Link& link, Stop stop);
 
 /// Notes for the status when the peer was last heard of and what it said; `error` empty: contact was fine. In
 /// a transaction.

@@ -14,7 +14,7 @@ SELECT has_function('public', 'onerepl_add_central', ARRAY['text', 'text', 'text
 SELECT has_function('public', 'onerepl_add_remote', ARRAY['text', 'text', 'interval', 'interval']);
 SELECT has_function('public', 'onerepl_remove_central', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_remote', ARRAY['text']);
-SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean']);
+SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean', 'bigint']);
 SELECT has_function('public', 'onerepl_change_link', ARRAY['text', 'text', 'text']);
 SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text']);
 SELECT has_function('public', 'onerepl_add_schema', ARRAY['text', 'boolean']);

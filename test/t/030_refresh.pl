@@ -81,54 +81,6 @@ $pair->wait_identical('kinds', 'moods', { name => 'repaired' });
 is($pair->b("SELECT count(*) FROM kinds_before AS o LEFT JOIN kinds AS k USING (a, b) WHERE k.xmin::text IS DISTINCT FROM o.x OR k.ctid <> o.c"),
 	'0', 'equal rows were left alone');
 
-# --- the window, on purpose: changes of rows that the copy has not reached, has reached, and moves between them
-$pair->a(<<'SQL');
-CREATE TABLE w (id int PRIMARY KEY, u int UNIQUE, v text, big text);
-ALTER TABLE w ALTER big SET STORAGE EXTERNAL;
-INSERT INTO w SELECT n, n, 'old', repeat(n::text, 2000) FROM generate_series(1, 1000) AS n;
-SQL
-$pair->b('CREATE TABLE w (id int PRIMARY KEY, u int UNIQUE, v text, big text)');
-for my $method ('empty', 'repair')
-{
-	if ($method eq 'empty') { $pair->a("SELECT onerepl_add_table('w')"); }
-	else
-	{
-		# Stale rows that hold unique values which chunks and changes bring.
-		$pair->b("SET onerepl.allow_writes = on; UPDATE w SET u = u + 20000; UPDATE w SET u = 20999 - u + 1, v = 'stale' WHERE id > 300;
-		          DELETE FROM w WHERE id % 7 = 0; INSERT INTO w VALUES (-1, -1), (2000000, 12345)");
-	}
-	$pair->a("SELECT onerepl_refresh('hq', 'w', '$method', chunk_rows => 100, rows_per_second => 200)");
-	OneReplTest::poll_ok($pair->node_b, "SELECT coalesce((SELECT rows_done >= 300 FROM onerepl.refresh_window WHERE relation = 'w'::regclass AND state = 'filling'), false)",
-		"$method: the copy has begun");
-	$pair->a(<<'SQL');
-UPDATE w SET v = 'reached' WHERE id = 10;
-UPDATE w SET v = 'not reached' WHERE id = 990;
-INSERT INTO w VALUES (-5, -5, 'behind', 'x'), (5000, 5000, 'ahead', 'y');
-DELETE FROM w WHERE id IN (20, 980);
-DELETE FROM w WHERE id = 30; INSERT INTO w VALUES (30, 30, 'again', 'z');
-DELETE FROM w WHERE id = 970; INSERT INTO w VALUES (970, 970, 'again', 'z');
-UPDATE w SET id = 6000 + id WHERE id IN (40, 41);           -- from what is copied to what is not
-UPDATE w SET id = -id WHERE id IN (960, 961);               -- and back, with a TOAST value that did not change
-UPDATE w SET u = -u WHERE id IN (50, 950);
-UPDATE w SET u = 950 WHERE id = 60;                         -- a unique value changes hands across the border
-UPDATE w SET u = 50 WHERE id = 940;
-BEGIN; UPDATE w SET u = -930 WHERE id = 930; UPDATE w SET u = 930 WHERE id = 70; COMMIT;
-SQL
-	is($pair->b("SELECT state FROM onerepl_status()"), 'refreshing', "$method: the status tells it");
-	wait_done("window, $method");
-	$pair->wait_identical('w', { name => "window, $method: identical" });
-	is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', "$method: no failure");
-	$pair->a("TRUNCATE w; INSERT INTO w SELECT n, n, 'old', repeat(n::text, 2000) FROM generate_series(1, 1000) AS n") if $method eq 'empty';
-	$pair->wait_identical('w');
-}
-
-# --- strict again after LIDEnd
-$pair->b("SET onerepl.allow_writes = on; INSERT INTO w VALUES (7777, 7777)");
-$pair->a("INSERT INTO w VALUES (7777, 7777, 'strict')");
-OneReplTest::poll_ok($pair->node_b, "SELECT state LIKE 'failed at%' FROM onerepl_status()", 'behind LIDEnd an insert of a row that is there is F');
-$pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
-$pair->wait_settled('resolved');
-
 # --- a chunk that can not be written is F, and waits
 $pair->b("ALTER TABLE small ADD CONSTRAINT short CHECK (length(v) < 7) NOT VALID");
 $pair->a("SELECT onerepl_refresh('hq', 'small')");
@@ -155,7 +107,7 @@ OneReplTest::poll_ok($pair->node_a, "SELECT state = 'cancelled' FROM onerepl.ref
 $pair->a("UPDATE small SET v = 'tolerant'");
 $pair->a("SELECT onerepl_refresh('hq')");
 wait_done('all tables');
-$pair->wait_identical('small', 'kinds', 'nokey', 'moods', 'w', { name => 'a refresh of all tables' });
+$pair->wait_identical('small', 'kinds', 'nokey', 'moods', { name => 'a refresh of all tables' });
 is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'no failure');
 OneReplTest::poll_ok($pair->node_b, "SELECT state = 'in step' FROM onerepl_status()", 'in step again');
 
@@ -171,7 +123,7 @@ $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->b("DROP TABLE child; SET onerepl.allow_writes = on; DELETE FROM small WHERE id < 100; UPDATE kinds SET c = 7 WHERE b = 7");
 $pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT; UPDATE small SET v = 'new' WHERE id < 300");
 wait_done('a new start');
-$pair->wait_identical('small', 'kinds', 'nokey', 'moods', 'w', { name => 'a new start with a refresh' });
+$pair->wait_identical('small', 'kinds', 'nokey', 'moods', { name => 'a new start with a refresh' });
 
 $pair->finish;
 done_testing();
