@@ -11,6 +11,9 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/elog.h"
 #include "utils/memutils.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 }
 
 // Macros of PostgreSQL that the C++ standard library and our own code use as plain names.
