@@ -4,6 +4,8 @@
 extern "C" {
 #include "access/attmap.h"
 #include "catalog/pg_inherits.h"
+#include "partitioning/partdesc.h"
+#include "utils/partcache.h"
 #include "utils/lsyscache.h"
 }
 
@@ -35,6 +37,20 @@ Table* open_partition(Batch& batch, Table* root, Oid oid) {
     return partition;
 }
 
+bool has_deep_partitions(Table* root) {
+    if (root->depth_known) return root->is_deep;
+    root->depth_known = true;
+    PartitionDesc partitions = RelationGetPartitionDesc(root->relation, true);
+    for (int i = 0; i < partitions->nparts; i++) root->is_deep |= !partitions->is_leaf[i];
+    return root->is_deep;
+}
+
+bool contains(int count, const AttrNumber* columns, AttrNumber column) {
+    for (int i = 0; i < count; i++)
+        if (columns[i] == column) return true;
+    return false;
+}
+
 /// The partition's numbers of the root's columns.
 const AttrNumber* own_columns(const Table* partition, int count, const AttrNumber* columns) {
     if (partition->to_root == nullptr) return columns;
@@ -44,6 +60,14 @@ const AttrNumber* own_columns(const Table* partition, int count, const AttrNumbe
 }
 
 }  // namespace
+
+bool is_routed_by(Table* root, int count, const AttrNumber* columns) {
+    if (has_deep_partitions(root)) return false;
+    PartitionKey key = RelationGetPartitionKey(root->relation);
+    for (int i = 0; i < key->partnatts; i++)
+        if (key->partattrs[i] == 0 || !contains(count, columns, key->partattrs[i])) return false;
+    return true;
+}
 
 Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot) {
     prepare_routing(root);

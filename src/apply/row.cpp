@@ -240,10 +240,31 @@ bool update_in_partitions(Row& row, Table* old) {
     return true;
 }
 
-/// Where the row is if the update does not move it: only worth knowing when the whole row is there.
+/// Puts the key into the fresh slot, and nulls into all other columns.
+void fill_key(const Row& row) {
+    TupleTableSlot* fresh = row.table->fresh;
+    ExecClearTuple(fresh);
+    memset(fresh->tts_isnull, true, sizeof(bool) * row.target.columns_of_table);
+    for (int k = 0; k < row.target.key_count; k++) {
+        const int place = row.target.key_attributes[k] - 1;
+        fresh->tts_values[place] = row.key[k];
+        fresh->tts_isnull[place] = row.key_nulls[k];
+    }
+    ExecStoreVirtualTuple(fresh);
+}
+
+/// Where the row is if the update does not move it, or must be if its key tells the partition. A key is not
+/// asked where the row may be missing without harm: there may be no partition for it.
 Table* likely_partition(Row& row) {
-    if (!row.table->is_partitioned || row.record.old_key || !brings_whole_row(row)) return nullptr;
-    fill_fresh(row, nullptr);
+    if (!row.table->is_partitioned) return nullptr;
+    if (row.values != nullptr && !row.record.old_key && brings_whole_row(row)) {
+        fill_fresh(row, nullptr);
+        return route_row(row.batch, row.table, row.table->fresh);
+    }
+    if (row.batch.overwrite) return nullptr;
+
+    if (!is_routed_by(row.table, row.target.key_count, row.target.key_attributes)) return nullptr;
+    fill_key(row);
     return route_row(row.batch, row.table, row.table->fresh);
 }
 
@@ -269,8 +290,9 @@ void write_update(Row& row) {
 
 void write_delete(Row& row) {
     form_key(row);
+    Table* likely = likely_partition(row);
     for (;;) {
-        Table* old = find_old(row, nullptr);
+        Table* old = find_old(row, likely);
         if (old == nullptr && row.batch.overwrite) return;
         if (old == nullptr) report_missing_row(row);
         if (delete_row(row.batch, old)) return;

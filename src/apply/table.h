@@ -108,6 +108,9 @@ struct Table {
     // A partitioned table.
     ModifyTableState* route_state = nullptr;
     PartitionTupleRouting* route = nullptr;
+    /// Whether partitions are partitioned themselves, once it is known.
+    bool depth_known = false;
+    bool is_deep = false;
     // A partition, reached from `root`.
     Oid root = InvalidOid;
     TupleConversionMap* from_root = nullptr;  // null: same layout
@@ -190,6 +193,9 @@ void run_checks(Batch& batch);
 
 /// The partition of `root` that takes the row in `slot` (root's layout). 23514 if there is none.
 Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot);
+/// Whether the columns alone say which partition takes a row. False if its partitions are partitioned
+/// themselves.
+bool is_routed_by(Table* root, int count, const AttrNumber* columns);
 /// Puts a row of the root into the partition's `fresh` slot, in its layout.
 void to_partition(Table* partition, TupleTableSlot* slot);
 /// The root's layout of the row in partition->found, in root's `found`.

@@ -49,6 +49,9 @@ void to_server(std::string& text, int encoding) {
 void names_to_server(TableDescription& description, int encoding) {
     to_server(description.schema, encoding);
     to_server(description.name, encoding);
+    to_server(description.partition_schema, encoding);
+    to_server(description.partition_name, encoding);
+    to_server(description.partition_condition, encoding);
     for (ColumnDescription& column : description.columns) {
         to_server(column.name, encoding);
         to_server(column.type_schema, encoding);

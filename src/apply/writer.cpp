@@ -11,6 +11,9 @@
 #include "apply/truncate.h"
 #include "apply/verify.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace onerepl::apply {
 
 namespace {
@@ -172,24 +175,42 @@ void Writer::write_statement() {
 
 void Writer::add_truncate() {
     Target& target = find_target(record_.description);
-    truncates_.push_back({target.relation, record_.truncate_restart_identity, batch_.n});
+    const TableDescription& table = target.description;
+    std::optional<PartitionOfRemote> partition;
+    if (!table.partition_name.empty())
+        partition = {table.partition_schema, table.partition_name, table.partition_condition};
+    truncates_.push_back(
+        {target.relation, record_.truncate_restart_identity, batch_.n, std::move(partition)});
 }
 
 void Writer::run_truncates() {
     if (truncates_.empty()) return;
     pg::call([&] { close_tables(batch_); });
     const Number n = batch_.n;
-    batch_.n = truncates_.front().n;
+    const std::vector<PendingTruncate> truncates = std::exchange(truncates_, {});
     std::vector<Oid> relations;
     bool restart = false;
-    for (const PendingTruncate& truncate : truncates_) {
-        relations.push_back(truncate.relation);
+    for (const PendingTruncate& truncate : truncates) {
+        if (!truncate.partition) relations.push_back(truncate.relation);
         restart |= truncate.restart_identity;
     }
-    truncates_.clear();
-    truncate_tables(relations, restart);
+    for (const PendingTruncate& truncate : truncates)
+        if (truncate.partition) truncate_partition(truncate, relations);
+    batch_.n = truncates.front().n;
+    if (!relations.empty()) truncate_tables(relations, restart);
     batch_.uncounted = true;
     batch_.n = n;
+}
+
+/// A partition of the remote's. `relations` are to be truncated: if the whole table is among them, that is
+/// all; our partition of the same rows becomes one of them.
+void Writer::truncate_partition(const PendingTruncate& truncate, std::vector<Oid>& relations) {
+    if (std::find(relations.begin(), relations.end(), truncate.relation) != relations.end()) return;
+    batch_.n = truncate.n;
+    if (const std::optional<Oid> same = same_partition(truncate.relation, *truncate.partition))
+        relations.push_back(*same);
+    else
+        delete_rows_of(truncate.relation, *truncate.partition);
 }
 
 }  // namespace onerepl::apply

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apply/applier.h"
+#include "apply/partition_of_remote.h"
 #include "apply/refresh_windows.h"
 #include "apply/target.h"
 
@@ -48,6 +49,7 @@ class Writer {
         Oid relation;
         bool restart_identity;
         Number n;
+        std::optional<PartitionOfRemote> partition;
     };
     Target& find_target(std::uint64_t id);
     void match(Target& target);
@@ -58,6 +60,7 @@ class Writer {
     void write_statement();
     void add_truncate();
     void run_truncates();
+    void truncate_partition(const PendingTruncate& truncate, std::vector<Oid>& relations);
 
     int link_;
     Targets targets_;

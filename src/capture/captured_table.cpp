@@ -27,6 +27,7 @@ HTAB* tables = nullptr;
 /// The table of the last call: a statement captures many rows of one table.
 CapturedTable* last_used = nullptr;
 bool any_uncommitted = false;
+bool any_partition = false;
 
 template <class Each>
 void for_each_table(Each each) {
@@ -46,6 +47,10 @@ void relation_changed(Datum, Oid relation) {
                    static_cast<CapturedTable*>(hash_search(tables, &relation, HASH_FIND, nullptr))) {
         table->valid = false;
     }
+    if (!any_partition || !OidIsValid(relation)) return;
+    for_each_table([relation](CapturedTable& table) {
+        if (table.root == relation) table.valid = false;
+    });
 }
 
 void type_changed(Datum, int, uint32 hash) {
@@ -209,6 +214,8 @@ void refresh(CapturedTable& table, Relation relation) {
         table.description > 0 && table.memory && same_bytes(encoded, table.layout, table.layout_size);
     if (!known || table.renders) rebuild(table, layout, encoded, relation);
     if (!known) table.description = 0;
+    table.root = layout.root;
+    any_partition |= OidIsValid(table.root);
     pg::call([&] {
         const Oid description_table = own_relation("description");
         if (description_table != table.description_table) table.description = 0;

@@ -3,6 +3,7 @@
 #include "capture/row_image.h"
 
 #include "capture/render.h"
+#include "pg/fixed_settings.h"
 
 extern "C" {
 #include "access/detoast.h"
@@ -82,14 +83,14 @@ void make_storable(const CapturedTable& table, Relation relation, Values row) {
         if (way.dropped) {
             row.nulls[i] = true;
         } else if (way.rendered) {
-            if (way.needs_settings && settings_level < 0) settings_level = begin_fixed_settings();
+            if (way.needs_settings && settings_level < 0) settings_level = pg::begin_fixed_settings();
             row.values[i] = CStringGetTextDatum(OutputFunctionCall(&way.output, row.values[i]));
         } else if (is_varlena(table, relation, i) && VARATT_IS_EXTERNAL(DatumGetPointer(row.values[i]))) {
             auto* value = reinterpret_cast<struct varlena*>(DatumGetPointer(row.values[i]));
             row.values[i] = PointerGetDatum(detoast_external_attr(value));
         }
     }
-    if (settings_level >= 0) end_fixed_settings(settings_level);
+    if (settings_level >= 0) pg::end_fixed_settings(settings_level);
 }
 
 StoredRow formed(const CapturedTable& table, Values row) {

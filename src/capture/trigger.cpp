@@ -38,6 +38,8 @@ CommandId command_of(const TriggerData& trigger) {
 }
 
 void capture_row(const TriggerData& trigger) {
+    // A foreign partition: its rows are in another database; the self-check tells.
+    if (trigger.tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE) return;
     CapturedTable& table = captured_table(trigger.tg_relation);
     const RowVersions row = versions(trigger);
     log::RowChange change;
@@ -68,9 +70,9 @@ const TruncateStmt* running_truncate() {
 }
 
 void capture_truncate(const TriggerData& trigger) {
-    // Its partitions are truncated with it, and have records of their own.
-    if (trigger.tg_relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) return;
     const CapturedTable& table = captured_table(trigger.tg_relation);
+    // A partitioned table that is a partition: its own partitions have records of their own.
+    if (OidIsValid(table.root) && trigger.tg_relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) return;
     if (table.lock_pending) check_lock_rule_for_truncate(table, trigger.tg_relation);
     const TruncateStmt* statement = running_truncate();
     record_truncate(table.description, statement && statement->behavior == DROP_CASCADE,

@@ -73,6 +73,9 @@ void encode_description(const TableDescription& table, Bytes& out) {
         writer.u16(column.key_position);
         writer.u8(column.generated ? flag_generated : 0);
     }
+    writer.counted(view(table.partition_schema));
+    writer.counted(view(table.partition_name));
+    writer.counted(view(table.partition_condition));
 }
 
 std::optional<TableDescription> decode_description(ByteView in) {
@@ -88,6 +91,8 @@ std::optional<TableDescription> decode_description(ByteView in) {
     table.columns.resize(count);
     for (ColumnDescription& column : table.columns)
         if (!read_column(reader, column)) return std::nullopt;
+    good = read_name(reader, table.partition_schema) && read_name(reader, table.partition_name);
+    if (!good || !read_name(reader, table.partition_condition)) return std::nullopt;
     if (reader.left() != 0 || !is_key_sound(table.columns)) return std::nullopt;
     return table;
 }

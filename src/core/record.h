@@ -146,6 +146,12 @@ struct TableDescription {
     std::string name{};
     std::string encoding{};  // of A's database, as "UTF8"
     std::vector<ColumnDescription> columns{};
+    /// Where A's rows are in a partition: its own name, which matters to TRUNCATE alone; `schema` and `name`
+    /// are those of the table that it belongs to. Empty: they are not.
+    std::string partition_schema{};
+    std::string partition_name{};
+    /// The condition that the partition's rows fulfil, in SQL over the columns; empty: they need not.
+    std::string partition_condition{};
 
     /// Indexes into `columns`, in key order; empty: no key, old rows travel whole.
     std::vector<std::size_t> key() const;

@@ -14,7 +14,7 @@ namespace onerepl::log {
 
 namespace {
 
-constexpr std::uint8_t layout_version = 1;
+constexpr std::uint8_t layout_version = 2;
 
 enum ColumnFlag : std::uint8_t {
     flag_dropped = 1,
@@ -118,7 +118,8 @@ void fill_attribute(Form_pg_attribute attribute, const LayoutColumn& column) {
 
 bool Layout::same_as(const Layout& other) const {
     return relation == other.relation && schema == other.schema && table == other.table &&
-           columns == other.columns && unique_sets == other.unique_sets;
+           columns == other.columns && unique_sets == other.unique_sets && root_schema == other.root_schema &&
+           root_table == other.root_table && partition_condition == other.partition_condition;
 }
 
 bool Layout::has_key() const {
@@ -147,8 +148,14 @@ std::vector<std::size_t> Layout::wire_columns() const {
 TableDescription Layout::describe() const {
     TableDescription description;
     description.id = id;
-    description.schema = schema;
-    description.name = table;
+    const bool is_partition = !root_table.empty();
+    description.schema = is_partition ? root_schema : schema;
+    description.name = is_partition ? root_table : table;
+    if (is_partition) {
+        description.partition_schema = schema;
+        description.partition_name = table;
+        description.partition_condition = partition_condition;
+    }
     description.encoding = GetDatabaseEncodingName();
     for (std::size_t i : wire_columns()) {
         const LayoutColumn& from = columns[i];
@@ -187,6 +194,9 @@ Bytes encode_layout(const Layout& layout) {
     out.u16(static_cast<std::uint16_t>(layout.columns.size()));
     for (const LayoutColumn& column : layout.columns) put_column(out, column);
     put_sets(out, layout.unique_sets);
+    put_text(out, layout.root_schema);
+    put_text(out, layout.root_table);
+    put_text(out, layout.partition_condition);
     return bytes;
 }
 
@@ -202,7 +212,11 @@ std::optional<Layout> decode_layout(ByteView bytes, std::uint64_t id) {
         layout.columns.push_back(get_column(in));
         if (layout.columns.back().number != static_cast<std::int16_t>(layout.columns.size())) in.fail();
     }
-    if (!get_sets(in, layout.columns.size(), layout.unique_sets) || in.left() > 0) return std::nullopt;
+    if (!get_sets(in, layout.columns.size(), layout.unique_sets)) return std::nullopt;
+    layout.root_schema = get_text(in);
+    layout.root_table = get_text(in);
+    layout.partition_condition = get_text(in);
+    if (!in.ok() || in.left() > 0) return std::nullopt;
     return layout;
 }
 

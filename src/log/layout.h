@@ -56,6 +56,13 @@ struct Layout {
     /// index's order. Their old values are in old images of kind key_and_unique (or key, for the first) and
     /// full.
     std::vector<std::vector<std::uint16_t>> unique_sets;
+    /// The tracked table that the relation is a partition of: its rows travel under that one's name, so that
+    /// B may have other partitions, or none. InvalidOid, empty: none.
+    Oid root = InvalidOid;  // not part of the encoding
+    std::string root_schema;
+    std::string root_table;
+    /// What the partition's rows fulfil (SQL, under fixed settings); empty: nothing.
+    std::string partition_condition;
 
     /// Equal but for the id: rows of both are read alike and look alike on the wire.
     bool same_as(const Layout& other) const;

@@ -2,14 +2,17 @@
 #include "log/layout.h"
 
 #include "pg/guard.h"
+#include "pg/partition_condition.h"
 
 extern "C" {
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/sysattr.h"
 #include "access/transam.h"
+#include "catalog/partition.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
+#include "commands/trigger.h"
 #include "nodes/bitmapset.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
@@ -20,6 +23,8 @@ extern "C" {
 namespace onerepl::log {
 
 namespace {
+
+constexpr const char* capture_trigger = "!onerepl_capture";
 
 /// What of pg_type decides about a value's way. Plain data.
 struct TypeFacts {
@@ -161,7 +166,30 @@ struct RelationFacts {
     ColumnFacts* columns;
     IndexFacts indexes;
     const char* schema;
+    Oid root;  // InvalidOid: the rest is null
+    const char* root_schema;
+    const char* root_table;
+    const char* partition_condition;
 };
+
+/// The table that the relation is tracked with: of what it is a partition of, the one with our trigger that
+/// is farthest up.
+Oid tracked_root(Relation relation) {
+    Oid root = InvalidOid;
+    if (!relation->rd_rel->relispartition) return root;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(relation)))
+        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), capture_trigger, true))) root = lfirst_oid(cell);
+    return root;
+}
+
+void read_partition(Relation relation, RelationFacts& facts) {
+    facts.root = tracked_root(relation);
+    if (!OidIsValid(facts.root)) return;
+    facts.root_table = get_rel_name(facts.root);
+    facts.root_schema = get_namespace_name(get_rel_namespace(facts.root));
+    facts.partition_condition = pg::partition_condition(RelationGetRelid(relation));
+}
 
 RelationFacts relation_facts(Relation relation) {
     TupleDesc descriptor = RelationGetDescr(relation);
@@ -173,6 +201,7 @@ RelationFacts relation_facts(Relation relation) {
     facts.indexes = index_facts(relation);
     const char* schema = get_namespace_name(RelationGetNamespace(relation));
     facts.schema = schema ? schema : "";
+    read_partition(relation, facts);
     return facts;
 }
 
@@ -221,6 +250,12 @@ Layout layout_of(Relation relation) {
     for (int i = 0; i < facts.natts; i++)
         layout.columns.push_back(make_column(TupleDescAttr(descriptor, i), facts.columns[i], facts.indexes));
     add_sets(facts.indexes, layout);
+    if (OidIsValid(facts.root)) {
+        layout.root = facts.root;
+        layout.root_schema = facts.root_schema ? facts.root_schema : "";
+        layout.root_table = facts.root_table ? facts.root_table : "";
+        layout.partition_condition = facts.partition_condition;
+    }
     return layout;
 }
 

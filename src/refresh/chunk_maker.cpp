@@ -2,9 +2,9 @@
 // that gives the chunk its number, so a refresh goes on wherever it was interrupted.
 #include "refresh/chunk_maker.h"
 
-#include "capture/render.h"
 #include "log/chunk.h"
 #include "pg/array_text.h"
+#include "pg/fixed_settings.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -107,7 +107,7 @@ bool ChunkMaker::begin() {
     load();
     busy_ = !work_.empty();
     if (!busy_) return false;
-    pg::call([] { capture::begin_fixed_settings(); });  // until the end of the transaction
+    pg::call([] { pg::begin_fixed_settings(); });  // until the end of the transaction
     settle();
     load_chunks_in_flight();
     int link = 0;

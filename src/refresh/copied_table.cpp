@@ -11,6 +11,7 @@ extern "C" {
 #include "access/relation.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
@@ -42,12 +43,26 @@ Oid lock_and_find_file(Oid relation, Access* access) {
     Relation table = try_relation_open(relation, NoLock);
     if (table == nullptr) return InvalidOid;
     Oid file = InvalidOid;
-    if (table->rd_rel->relkind == RELKIND_RELATION) {
+    const char kind = table->rd_rel->relkind;
+    if (kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE) {
         *access = Access::granted;
         file = file_of(table);
     }
     relation_close(table, NoLock);
     return file;
+}
+
+/// The table and all its partitions.
+std::vector<Oid> members_of(Oid relation) {
+    std::vector<Oid> members;
+    List* all = pg::call([&] { return find_all_inheritors(relation, NoLock, nullptr); });
+    ListCell* cell;
+    foreach (cell, all) members.push_back(lfirst_oid(cell));
+    return members;
+}
+
+bool is_partitioned(Oid relation) {
+    return pg::call([&] { return get_rel_relkind(relation) == RELKIND_PARTITIONED_TABLE; });
 }
 
 std::string quoted(const std::string& name) {
@@ -72,7 +87,9 @@ void append_texts(const std::vector<std::string>& texts, Bytes& rows) {
     rows.insert(rows.end(), encoded.begin() + size_before_row, encoded.end());
 }
 
-Access access_table(Oid relation) {
+namespace {
+
+Access access_member(Oid relation) {
     Access access = Access::later;
     const Oid file = pg::call([&] { return lock_and_find_file(relation, &access); });
     if (access != Access::granted) return access;
@@ -82,7 +99,19 @@ Access access_table(Oid relation) {
     return seen == file ? Access::granted : Access::later;
 }
 
-CopiedTable::CopiedTable(Oid relation, bool compared, log::Layouts& layouts) : name_(name_of(relation)) {
+}  // namespace
+
+Access access_table(Oid relation) {
+    const Access access = access_member(relation);
+    if (access != Access::granted || !is_partitioned(relation)) return access;
+    // A partition that is gone since the list was made will not be in the next one.
+    for (const Oid member : members_of(relation))
+        if (access_member(member) != Access::granted) return Access::later;
+    return access;
+}
+
+CopiedTable::CopiedTable(Oid relation, bool compared, log::Layouts& layouts)
+    : name_((is_partitioned(relation) ? "" : "ONLY ") + name_of(relation)) {
     describe(relation, layouts);
     const log::Layout& layout = encoder_->layout();
     wire_ = layout.wire_columns();
@@ -166,7 +195,7 @@ std::vector<std::string> CopiedTable::compared_columns() const {
 
 /// The range's bounds are the parameters $1 and $2.
 std::string CopiedTable::rows_of(const Range& range) const {
-    return " FROM ONLY " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
+    return " FROM " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
            condition(range.to, "<=", 2);
 }
 

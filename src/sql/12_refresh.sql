@@ -4,7 +4,7 @@
 CREATE TABLE onerepl.refresh (
     id              int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     link            int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
-    relation        oid NOT NULL,       -- a table; of a partitioned one, each partition has a row
+    relation        oid NOT NULL,       -- a tracked table
     name            text NOT NULL,
     method          text NOT NULL CHECK (method IN ('empty', 'repair', 'verify')),
     -- sent: all chunks have numbers; cancelling: the central is to be told; then, when that is confirmed, the outcome

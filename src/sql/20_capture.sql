@@ -10,6 +10,29 @@ CREATE FUNCTION onerepl.onerepl_capture_truncate() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_capture_truncate';
 REVOKE ALL ON FUNCTION onerepl.onerepl_capture_truncate() FROM PUBLIC;
 
+-- Partitions that come and go (src/capture/membership.cpp).
+CREATE FUNCTION onerepl.describe_partition(relation oid) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_describe_partition'
+    SET search_path = pg_catalog, pg_temp;
+REVOKE ALL ON FUNCTION onerepl.describe_partition(oid) FROM PUBLIC;
+COMMENT ON FUNCTION onerepl.describe_partition(oid) IS
+'Keeps the description of a partition of a tracked table as it is now, for when it is gone.';
+
+CREATE FUNCTION onerepl.record_attached(relation oid) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_attached'
+    SET search_path = pg_catalog, pg_temp;
+REVOKE ALL ON FUNCTION onerepl.record_attached(oid) FROM PUBLIC;
+COMMENT ON FUNCTION onerepl.record_attached(oid) IS
+'Records the rows of a partition as inserts: it has just come to a tracked table.';
+
+CREATE FUNCTION onerepl.record_left(relation oid) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_left'
+    SET search_path = pg_catalog, pg_temp;
+REVOKE ALL ON FUNCTION onerepl.record_left(oid) FROM PUBLIC;
+COMMENT ON FUNCTION onerepl.record_left(oid) IS
+'Records that the rows of a partition are no longer in its tracked table (as TRUNCATE of the partition does): it was detached or
+dropped.';
+
 -- lock_pending (P6). "!onerepl_lock", BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE FOR EACH STATEMENT, lets the writers of
 -- such tables take turns before they lock rows; without it the row trigger does so, and writers may meet in deadlocks.
 CREATE FUNCTION onerepl.onerepl_lock_pending() RETURNS trigger

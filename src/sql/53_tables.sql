@@ -6,8 +6,7 @@ CREATE TABLE onerepl.checked (
     root        oid NOT NULL,           -- the tracked table; itself, or the partitioned table that it belongs to
     name        text NOT NULL,          -- schema-qualified, as last seen
     dropped     bool NOT NULL DEFAULT false,
-    rewritten   bool NOT NULL DEFAULT false,    -- ALTER TABLE gave its rows new values, which nothing captures
-    attached    bool NOT NULL DEFAULT false     -- held rows when it became a partition
+    rewritten   bool NOT NULL DEFAULT false     -- ALTER TABLE gave its rows new values, which nothing captures
 );
 
 -- A tracked table, and all partitions of a partitioned one. Without pg_partition_tree, which would wait for locks.
@@ -36,12 +35,12 @@ CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT re
         UNION ALL
         SELECT '42809', 'it is a foreign table', 'Add the table in the database in which it is.' WHERE c.relkind = 'f'
         UNION ALL
-        SELECT '42809', 'it is not a table', NULL WHERE c.relkind NOT IN ('r', 'p', 'v', 'm', 'f')
+        SELECT '42809', 'it is not a table', 'Only tables can be tracked.' WHERE c.relkind NOT IN ('r', 'p', 'v', 'm', 'f')
         UNION ALL
-        SELECT '0A000', 'it is a system catalog', NULL
+        SELECT '0A000', 'it is a system catalog', 'Each server has its own; what makes it what it is travels by no replication of rows.'
             WHERE n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast')
         UNION ALL
-        SELECT '0A000', 'it is a table of onerepl', NULL WHERE n.nspname = 'onerepl'
+        SELECT '0A000', 'it is a table of onerepl', 'It belongs to this database alone.' WHERE n.nspname = 'onerepl'
         UNION ALL
         SELECT '0A000', 'it is a temporary table', 'Only its session could replicate it; use a permanent table.'
             WHERE c.relpersistence = 't'
@@ -49,7 +48,21 @@ CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT re
         SELECT '0A000', 'it is an unlogged table', 'Use ALTER TABLE ... SET LOGGED first: a crash would empty it, and the log would not know.'
             WHERE c.relpersistence = 'u'
         UNION ALL
-        SELECT '42710', format('it is a partition of %s, which is tracked', m.root::regclass), NULL
+        SELECT '0A000', format('its partition %s is %s', p.relid, CASE k.relkind WHEN 'f' THEN 'a foreign table' ELSE 'unlogged' END),
+               CASE k.relkind WHEN 'f' THEN 'Track it in the database in which its rows are, and detach it here or add the other partitions one by one.'
+                              ELSE 'Use ALTER TABLE ... SET LOGGED on the partition first.' END
+            FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
+            WHERE c.relkind = 'p' AND (k.relkind = 'f' OR k.relpersistence = 'u')
+        UNION ALL
+        SELECT '0A000', format('values of type %s of its column %I can not be read again', format_type(a.atttypid, NULL), a.attname),
+               'Use another type, as text.'
+            FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
+            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+              AND (SELECT coalesce(e.typname, y.typname) FROM (VALUES (1)) AS one LEFT JOIN pg_type AS e ON e.oid = y.typelem AND y.typlen = -1)
+                  IN ('pg_node_tree', 'pg_ndistinct', 'pg_dependencies', 'pg_mcv_list', 'pg_brin_bloom_summary',
+                      'pg_brin_minmax_multi_summary', 'gtsvector')
+        UNION ALL
+        SELECT '42710', format('it is a partition of %s, which is tracked', m.root::regclass), 'It is tracked with that table already.'
             FROM onerepl.tracked_member AS m WHERE m.relation = c.oid AND m.root <> c.oid
         UNION ALL
         SELECT '42710', format('its partition %s is tracked by itself', p.relid), format('Call onerepl_remove_table(%L) first.', p.relid)
@@ -144,6 +157,7 @@ BEGIN
     PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture');
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
         PERFORM onerepl.create_statement_triggers(member, track.lock_pending);
+        PERFORM onerepl.describe_partition(member) WHERE member <> track.relation;
     END LOOP;
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
@@ -228,12 +242,12 @@ CREATE FUNCTION onerepl_add_table(relation regclass, lock_pending bool DEFAULT f
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_add_table(regclass, bool, text) IS
 'Tracks a table: from now on each change of it goes to every central. A partitioned table is tracked with all its partitions,
-those that come later included. lock_pending: the lock rule of the state table (P6). initial: ''identical'', the central''s table is the
+those that come later included; its rows travel under its own name, so that the central''s may have other partitions. lock_pending: the lock rule of the state table (P6). initial: ''identical'', the central''s table is the
 same already; ''refresh'', it is filled by onerepl on every link (as onerepl_refresh does, method ''empty''). Calling it again makes damaged or missing
 triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
 missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
 Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
-system catalog or onerepl''s own; 42710 it is a partition of a
+system catalog or onerepl''s own, has a partition that is foreign or unlogged, or a column whose values can not be read again; 42710 it is a partition of a
 tracked table, or has a partition that is tracked by itself; 22023 unknown initial.';
 
 CREATE FUNCTION onerepl_add_schema(schema_name text, new_tables bool DEFAULT false) RETURNS int

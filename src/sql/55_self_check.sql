@@ -24,13 +24,13 @@ COMMENT ON FUNCTION onerepl.note_rewrite() IS
 'Notes for the self-check that ALTER TABLE gave the rows of a tracked table new values, which are not captured.';
 
 -- A partition that comes to a tracked table gets its row trigger from PostgreSQL, but not those for statements, and rows that
--- it brings along fire no trigger. One that is detached loses its row trigger, but not the others.
+-- it brings along fire no trigger: they are recorded here. One that is detached loses its row trigger, but not the others, and takes
+-- its rows along.
 CREATE FUNCTION onerepl.adjust_partitions() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     partition record;
-    has_rows bool;
 BEGIN
     FOR partition IN
         SELECT m.* FROM onerepl.tracked_member AS m
@@ -38,26 +38,48 @@ BEGIN
           -- Not amid pg_restore, which brings the triggers itself.
           AND EXISTS (SELECT FROM onerepl.checked AS c WHERE c.relation = m.root)
     LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', partition.name) INTO has_rows;
-        INSERT INTO onerepl.checked (relation, root, name, attached)
-            VALUES (partition.relation, partition.root, partition.name, has_rows) ON CONFLICT DO NOTHING;
+        INSERT INTO onerepl.checked (relation, root, name)
+            VALUES (partition.relation, partition.root, partition.name) ON CONFLICT DO NOTHING;
         -- create_trigger uses ALTER TABLE, which comes by here again.
         CONTINUE WHEN NOT FOUND;
         PERFORM onerepl.create_statement_triggers(partition.relation,
                                                   (SELECT t.lock_pending FROM onerepl.tracked AS t WHERE t.relation = partition.root));
+        IF partition.relkind = 'r' THEN
+            PERFORM onerepl.describe_partition(partition.relation);
+            PERFORM onerepl.record_attached(partition.relation);
+        END IF;
     END LOOP;
     FOR partition IN
         DELETE FROM onerepl.checked AS c USING pg_class AS k
             WHERE c.root <> c.relation AND k.oid = c.relation
               AND NOT EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = c.relation)
-            RETURNING c.relation
+            RETURNING c.relation, k.relkind
     LOOP
+        IF partition.relkind = 'r' THEN
+            PERFORM onerepl.record_left(partition.relation);
+        END IF;
         PERFORM onerepl.drop_triggers(partition.relation, '!onerepl\_truncate'), onerepl.drop_triggers(partition.relation, '!onerepl\_lock');
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.adjust_partitions() IS
-'Gives partitions that come to a tracked table their triggers and takes them from those that go; notes for the self-check
-which ones brought rows along.';
+'Gives partitions that come to a tracked table their triggers and takes them from those that go; records the rows that come and
+go with them.';
+
+CREATE FUNCTION onerepl.note_dropped_partitions() RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH dropped AS MATERIALIZED (
+        SELECT d.objid FROM pg_event_trigger_dropped_objects() AS d WHERE d.classid = 'pg_class'::regclass AND d.objsubid = 0
+    ), gone AS (
+        DELETE FROM onerepl.checked AS c
+            WHERE c.root <> c.relation AND c.relation IN (SELECT d.objid FROM dropped AS d)
+              AND c.root NOT IN (SELECT d.objid FROM dropped AS d)
+            RETURNING c.relation
+    )
+    SELECT onerepl.record_left(g.relation) FROM gone AS g
+$$;
+COMMENT ON FUNCTION onerepl.note_dropped_partitions() IS
+'For an event trigger: records that the rows of dropped partitions are no longer in their tracked table.';
 
 CREATE FUNCTION onerepl.note_tables() RETURNS void
     LANGUAGE plpgsql
@@ -130,9 +152,9 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
            format('Make the same change on the central, unless its link does so itself (onerepl_set_ddl), compare the table with onerepl_verify, then call onerepl_add_table(%L).', m.root::regclass)
     FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.rewritten
     UNION ALL
-    SELECT c.relation, 'attached', format('partition %s was attached with rows in it, which were not captured', m.name),
-           format('Copy these rows to the central, then call onerepl_add_table(%L).', m.root::regclass)
-    FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.attached
+    SELECT m.relation, 'foreign partition', format('partition %s is a foreign table: its rows are not captured', m.name),
+           'Detach it: its rows are in another database, where they can be tracked.'
+    FROM onerepl.tracked_member AS m WHERE m.relkind = 'f'
     UNION ALL
     SELECT c.relation, 'replaced',
            format(CASE WHEN c.dropped THEN 'table %s was dropped and made again; the new one is not tracked'
@@ -150,9 +172,9 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: some changes of tracked tables go unnoticed', e.evtname),
-           format('Use ALTER EVENT TRIGGER %s ENABLE ALWAYS. Partitions attached and columns altered meanwhile are not checked.', e.evtname)
+           format('Use ALTER EVENT TRIGGER %s ENABLE ALWAYS. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.', e.evtname)
     FROM pg_event_trigger AS e
-    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_partition', 'onerepl_schema', 'onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_schema', 'onerepl_schema_partition', 'onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
 
@@ -204,12 +226,13 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.self_check() IS
 'Looks whether every tracked table is really captured and every table that onerepl writes is read-only for others: triggers
-missing, disabled or changed; tables dropped and made again, or replaced; partitions attached with rows in them; rewrites that
+missing, disabled or changed; tables dropped and made again, or replaced; foreign partitions; rewrites that
 changed values. What is new is critical in the journal, with its cure; the view onerepl.problems and onerepl_status() show it
 until it is cured. Returns the number of problems. A worker calls it once a minute.';
 
 CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
 ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
-CREATE EVENT TRIGGER onerepl_partition ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
+-- Its name sorts behind onerepl_schema: a central that executes ALTER TABLE ... ATTACH does so before it gets the rows.
+CREATE EVENT TRIGGER onerepl_schema_partition ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
     EXECUTE FUNCTION onerepl.adjust_partitions();
-ALTER EVENT TRIGGER onerepl_partition ENABLE ALWAYS;
+ALTER EVENT TRIGGER onerepl_schema_partition ENABLE ALWAYS;

@@ -64,7 +64,8 @@ CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     WITH object (relation, key) AS (
-        VALUES (onerepl.qualified_name(onerepl_object_state.relation), onerepl_object_state.key)
+        VALUES (onerepl.qualified_name(coalesce((SELECT m.root FROM onerepl.tracked_member AS m
+                                                WHERE m.relation = onerepl_object_state.relation), onerepl_object_state.relation)), onerepl_object_state.key)
     ), newest AS MATERIALIZED (
         SELECT r.n, (SELECT b.made_at FROM onerepl.batch AS b WHERE b.first <= r.n ORDER BY b.first DESC LIMIT 1) AS made_at
         FROM object AS o, LATERAL onerepl.newest_record(o.relation, o.key) AS r (n)

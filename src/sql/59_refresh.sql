@@ -20,10 +20,11 @@ DECLARE
     requested int := 0;
 BEGIN
     FOR member IN
-        SELECT m.relation, m.name, greatest(c.reltuples, 0)::int8 AS rows, onerepl.key_columns(m.relation) AS key_columns
-        FROM onerepl.tracked_member AS m JOIN pg_class AS c ON c.oid = m.relation
-        WHERE m.relkind = 'r' AND (m.root = request_refresh.relation OR m.relation = request_refresh.relation)
-        ORDER BY m.name
+        SELECT m.root AS relation, onerepl.qualified_name(m.root) AS name,
+               (SELECT sum(greatest(c.reltuples, 0)) FROM onerepl.tracked_member AS p JOIN pg_class AS c ON c.oid = p.relation
+                WHERE p.root = m.root AND p.relkind = 'r')::int8 AS rows,
+               onerepl.key_columns(m.root) AS key_columns
+        FROM onerepl.tracked_member AS m WHERE m.relation = request_refresh.relation
     LOOP
         SELECT r.id INTO known FROM onerepl.refresh AS r
             WHERE r.link = link.id AND r.relation = member.relation AND r.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling');
@@ -43,7 +44,7 @@ BEGIN
     RETURN requested;
 END $$;
 COMMENT ON FUNCTION onerepl.request_refresh(onerepl.link, regclass, onerepl.refresh) IS
-'onerepl_refresh for one tracked table (with all its partitions); returns for how many tables.';
+'onerepl_refresh for one tracked table, which is also what a partition of it stands for; returns for how many tables.';
 
 CREATE FUNCTION onerepl.check_request(relation regclass, wanted onerepl.refresh) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -135,7 +136,8 @@ BEGIN
     RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
 COMMENT ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int, text, text[], text[]) IS
-'Copies a tracked table to the central of a link, while both are in use; returns how many tables (partitions) will be copied. relation:
+'Copies a tracked table to the central of a link, while both are in use; returns how many tables will be copied; a partition stands for
+its table. relation:
 null for all tracked tables. method: ''empty'', the central''s table is emptied first; ''repair'', it stays and can be read: rows that
 differ are replaced, missing ones added, surplus ones removed, equal ones left alone. chunk_rows: rows of one chunk, at most (a chunk
 is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster (null for both: the
@@ -165,7 +167,7 @@ BEGIN
         SET state = CASE WHEN new_state = 'running' AND NOT r.begun THEN 'waiting' ELSE new_state END,
             outcome = change_refresh.outcome
         WHERE r.link = to_central.id AND r.state = ANY (old_states)
-          AND (relation IS NULL OR r.relation IN (SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = relation::oid)
+          AND (relation IS NULL OR r.relation IN (SELECT m.root FROM onerepl.tracked_member AS m WHERE m.relation = relation::oid)
                OR r.relation = relation::oid);
     GET DIAGNOSTICS changed = ROW_COUNT;
     IF changed > 0 THEN
@@ -237,7 +239,7 @@ BEGIN
     RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
 COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int, bool, text[], text[]) IS
-'Compares a tracked table with the central''s while both are in use; returns for how many tables (partitions). relation: null for all
+'Compares a tracked table with the central''s while both are in use; returns for how many tables. relation: null for all
 tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; start_at, rows_per_second, place, key_from, key_to as
 onerepl_refresh. What differs is in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it, of
 one range of keys if that is given. with_rows: names the rows and columns that differ, too (onerepl.differing_rows); then 16 bytes travel

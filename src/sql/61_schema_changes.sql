@@ -89,6 +89,7 @@ BEGIN
         PERFORM onerepl.write_journal(1, NULL, 'P6', format('tracked table %s was dropped', gone.object_identity),
             'What was captured is still sent. The centrals keep their tables, and tell of it in their journals.');
     END LOOP;
+    PERFORM onerepl.note_dropped_partitions();
     DELETE FROM onerepl.tracked_schema AS s USING pg_event_trigger_dropped_objects() AS d
         WHERE d.classid = 'pg_namespace'::regclass AND d.objid = s.schema;
 END $$;

@@ -195,6 +195,11 @@ TableDescription description_from(const test::Section& section) {
     table.schema = section.text("schema");
     table.name = section.text("name");
     table.encoding = section.text("encoding");
+    if (section.has("partition_name")) {
+        table.partition_schema = section.text("partition_schema");
+        table.partition_name = section.text("partition_name");
+        table.partition_condition = section.text("partition_condition");
+    }
     for (const std::string& line : section.all("column")) {
         const auto fields = test::words(line);
         table.columns.push_back({.name = fields.at(0),

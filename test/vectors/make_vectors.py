@@ -72,6 +72,9 @@ def sequences(states):
     return out
 
 
+PARTITION_FIELDS = ("partition_schema", "partition_name", "partition_condition")
+
+
 def description(table):
     out = struct.pack(">Q", table["id"])
     for name in ("schema", "name", "encoding"):
@@ -80,6 +83,8 @@ def description(table):
     for name, type_schema, type_name, typmod, key_position, generated in table["columns"]:
         out += counted(name.encode()) + counted(type_schema.encode()) + counted(type_name.encode())
         out += struct.pack(">iHB", typmod, key_position, generated)
+    for name in PARTITION_FIELDS:
+        out += counted(table.get(name, "").encode())
     return out
 
 
@@ -187,6 +192,13 @@ ACCOUNT = {
         ("balance", "public", "money_amount", -1, 0, 0),
         ("label", "pg_catalog", "text", -1, 0, 1),
     ],
+}
+PARTITION = {
+    **ACCOUNT,
+    "id": 8,
+    "partition_schema": "archive",
+    "partition_name": "account_2",
+    "partition_condition": "((branch IS NOT NULL) AND (branch >= 10))",
 }
 INTEGER_4 = ("b", struct.pack(">i", 4))
 BIGINT_42 = ("b", struct.pack(">q", 42))
@@ -308,14 +320,12 @@ def descriptions():
         ("column", f"{name} {type_schema} {type_name} {typmod} {key_position} {generated}")
         for name, type_schema, type_name, typmod, key_position, generated in ACCOUNT["columns"]
     ]
-    return [
-        (
-            "table",
-            [(name, ACCOUNT[name]) for name in ("id", "schema", "name", "encoding")]
-            + columns
-            + [("description", DESCRIPTION)],
-        )
-    ]
+
+    def section(title, table, fields):
+        names = [(name, table[name]) for name in ("id", "schema", "name", "encoding") + fields]
+        return title, names + columns + [("description", description(table))]
+
+    return [section("table", ACCOUNT, ()), section("partition", PARTITION, PARTITION_FIELDS)]
 
 
 def frames():
