@@ -20,15 +20,6 @@ namespace onerepl::apply {
 
 namespace {
 
-/// In this database's encoding.
-std::string text_of(ByteView bytes, int encoding) {
-    const std::string text(bytes.begin(), bytes.end());
-    return pg::call([&] {
-        return static_cast<const char*>(
-            pg_any_to_server(text.c_str(), static_cast<int>(text.size()), encoding));
-    });
-}
-
 std::string quoted(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
 }
@@ -87,7 +78,7 @@ void apply_statement(int link, Number n, const Statement& statement, const Table
     const int encoding = pg_char_to_encoding(encoding_name.c_str());
     if (encoding < 0)
         throw pg::Error("22023", "encoding \"" + encoding_name + "\" of the remote is not known here");
-    const std::string text = text_of(statement.text, encoding);
+    const std::string text = to_server(statement.text, encoding);
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
     if (!executes && !statement.captured) refuse(text);
@@ -95,7 +86,7 @@ void apply_statement(int link, Number n, const Statement& statement, const Table
         return tell(
             link, n, Level::information, "the remote changed its table " + quoted(*table) + ": " + text,
             "If the table here does not fit, the link stops at the first row that can not be written.");
-    const std::string search_path = text_of(statement.search_path, encoding);
+    const std::string search_path = to_server(statement.search_path, encoding);
     const Oid owner = statement.captured ? owner_of_table(*table) : owner_of_extension();
     // For a further central.
     const capture::Recording recording = statement.captured ? capture::Recording::changes

@@ -81,6 +81,12 @@ std::unique_ptr<Target> make_target(ByteView encoded) {
 
 }  // namespace
 
+std::string to_server(ByteView text, int encoding) {
+    std::string converted(text.begin(), text.end());
+    to_server(converted, encoding);
+    return converted;
+}
+
 Targets::Targets(int link) : link_(link) {
     register_callbacks();
     living().insert(this);

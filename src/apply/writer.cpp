@@ -10,6 +10,11 @@
 #include "apply/statement.h"
 #include "apply/truncate.h"
 #include "apply/verify.h"
+#include "pg/spi.h"
+
+extern "C" {
+#include "mb/pg_wchar.h"
+}
 
 #include <algorithm>
 #include <utility>
@@ -27,6 +32,8 @@ constexpr std::size_t most_deferred_checks = 10000;
 
 void Writer::begin() {
     truncates_.clear();
+    sequences_.clear();
+    sequences_were_reset_ = false;
     targets_.begin_transaction();
     pg::call([&] { begin_batch(batch_); });
     windows_.load();
@@ -62,6 +69,8 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
             write_chunk_record(false);
         else if (record_.operation == Operation::statement)
             write_statement();
+        else if (record_.operation == Operation::sequences)
+            note_sequences();
         else if (record_.operation != Operation::skip)
             write_row_record();
     }
@@ -78,6 +87,7 @@ void Writer::finish() {
         close_tables(batch_);
         count_command(batch_);
     });
+    set_sequences();
 }
 
 void Writer::settle() {
@@ -173,6 +183,23 @@ void Writer::write_statement() {
     batch_.uncounted = true;
 }
 
+void Writer::note_sequences() {
+    const std::string name(record_.sequence_encoding.begin(), record_.sequence_encoding.end());
+    const int encoding = pg_char_to_encoding(name.c_str());
+    if (encoding < 0) throw pg::Error("22023", "encoding \"" + name + "\" of the remote is not known here");
+    for (const SequenceState& sequence : record_.sequences)
+        sequences_[{to_server(sequence.schema, encoding), to_server(sequence.name, encoding)}] = {
+            sequence.last_value, sequence.is_called};
+}
+
+void Writer::set_sequences() {
+    for (const auto& [name, at] : sequences_)
+        pg::execute("SELECT onerepl.set_sequence($1, $2, $3, $4, $5)",
+                    {link_, name.first, name.second, at.last_value, at.is_called});
+    // TRUNCATE ... RESTART IDENTITY: the values that came before it are those behind it.
+    if (sequences_were_reset_) pg::execute("SELECT onerepl.set_sequences($1)", {link_});
+}
+
 void Writer::add_truncate() {
     Target& target = find_target(record_.description);
     const TableDescription& table = target.description;
@@ -198,6 +225,7 @@ void Writer::run_truncates() {
         if (truncate.partition) truncate_partition(truncate, relations);
     batch_.n = truncates.front().n;
     if (!relations.empty()) truncate_tables(relations, restart);
+    sequences_were_reset_ |= restart;
     batch_.uncounted = true;
     batch_.n = n;
 }

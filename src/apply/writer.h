@@ -6,6 +6,8 @@
 #include "apply/refresh_windows.h"
 #include "apply/target.h"
 
+#include <map>
+
 namespace onerepl::apply {
 
 /// A record refers to a description that B lacks (P17).
@@ -58,6 +60,8 @@ class Writer {
     void verify(Target& target);
     void describe();
     void write_statement();
+    void note_sequences();
+    void set_sequences();
     void add_truncate();
     void run_truncates();
     void truncate_partition(const PendingTruncate& truncate, std::vector<Oid>& relations);
@@ -69,6 +73,13 @@ class Writer {
     Record row_of_chunk_;
     RefreshWindows windows_;
     std::vector<PendingTruncate> truncates_;
+    struct SequenceAt {
+        std::int64_t last_value;
+        bool is_called;
+    };
+    /// By schema and name; set when the B transaction ends, so that each is set once.
+    std::map<std::pair<std::string, std::string>, SequenceAt> sequences_;
+    bool sequences_were_reset_ = false;
 };
 
 }  // namespace onerepl::apply

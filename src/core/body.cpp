@@ -76,7 +76,7 @@ bool is_number(Number n) {
 
 bool read_stop(ByteReader& reader, Stop& stop) {
     stop = Stop{reader.u8()};
-    return stop <= Stop::wrong_peer;
+    return stop <= Stop::promoted;
 }
 
 bool read_batches(ByteReader& reader, std::vector<Batch>& batches) {

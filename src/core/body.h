@@ -17,6 +17,7 @@ enum class Stop : std::uint8_t {
     remote_lost_history = 2,   // S_b > M_a: A has lost history
     other_history = 3,         // the identities at S_b differ: a fork, a clone, a restored A
     wrong_peer = 4,            // another database speaks than the one that the link was bound to
+    promoted = 5,              // the central was made a database of its own by its administrator
 };
 /// What happened and what to do, for the journal's message and hint.
 const char* describe(Stop stop);

@@ -15,6 +15,8 @@ const char* describe(Stop stop) {
             return "the remote's history is not the one that the central has written";
         case Stop::wrong_peer:
             return "another database speaks than the one that the link belongs to";
+        case Stop::promoted:
+            return "the central was promoted and goes its own way";
     }
     return "the link is stopped for an unknown reason";
 }
@@ -34,6 +36,10 @@ const char* cure_of(Stop stop) {
             return "Look at the url and secret of the link at both ends and correct them with "
                    "onerepl_change_link: "
                    "then it goes on where it stood. If the other database was replaced on purpose, start the "
+                   "link anew with a refresh.";
+        case Stop::promoted:
+            return "Nothing of the remote comes there any more: do not write in both. To replicate again, "
+                   "start the "
                    "link anew with a refresh.";
     }
     return "";

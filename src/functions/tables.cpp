@@ -10,12 +10,15 @@ extern "C" {
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "utils/acl.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(onerepl_add_table);
 PG_FUNCTION_INFO_V1(onerepl_add_schema);
 PG_FUNCTION_INFO_V1(onerepl_remove_table);
+PG_FUNCTION_INFO_V1(onerepl_add_sequence);
+PG_FUNCTION_INFO_V1(onerepl_remove_sequence);
 }
 
 namespace onerepl {
@@ -96,6 +99,19 @@ void remove_table(FunctionCallInfo fcinfo) {
     spi.finish();
 }
 
+void track_sequence(FunctionCallInfo fcinfo, bool tracked) {
+    const Oid relation = PG_GETARG_OID(0);
+    check_owner(relation);
+    if (pg::call([&] { return get_rel_relkind(relation); }) != RELKIND_SEQUENCE)
+        throw pg::Error("42809", "relation " + std::to_string(relation) + " is not a sequence");
+    const AsOwner owner(fcinfo->flinfo->fn_oid);
+    pg::SpiConnection spi;
+    pg::execute("SELECT onerepl.track_sequence($1, $2)", {relation_parameter(relation), tracked});
+    spi.finish();
+    // The sender hears of it.
+    pg::call([&] { CacheInvalidateRelcacheByRelid(relation); });
+}
+
 /// Partitioned tables first: their partitions come with them.
 std::vector<Oid> tables_of_schema(const std::string& schema) {
     if (!pg::query_int8("SELECT 1::int8 FROM pg_catalog.pg_namespace WHERE nspname = $1", {schema}))
@@ -146,4 +162,14 @@ PGDLLEXPORT Datum onerepl_remove_table(PG_FUNCTION_ARGS) {
 
 PGDLLEXPORT Datum onerepl_add_schema(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(onerepl::pg::entry([&] { return onerepl::add_schema(fcinfo); }));
+}
+
+PGDLLEXPORT Datum onerepl_add_sequence(PG_FUNCTION_ARGS) {
+    onerepl::pg::entry([&] { onerepl::track_sequence(fcinfo, true); });
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_remove_sequence(PG_FUNCTION_ARGS) {
+    onerepl::pg::entry([&] { onerepl::track_sequence(fcinfo, false); });
+    PG_RETURN_VOID();
 }

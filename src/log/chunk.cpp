@@ -1,4 +1,4 @@
-// Table onerepl.chunk.
+// Tables onerepl.chunk and onerepl.sequence_record.
 #include "pg/pg.h"
 
 #include "log/chunk.h"
@@ -30,6 +30,17 @@ std::optional<Bytes> load_chunk(Number n) {
         if (row.boolean(0)) record = decompress(*record, largest, error);
         if (!record) throw pg::Error("XX001", "chunk " + std::to_string(n) + " in onerepl.chunk is damaged");
     });
+    return record;
+}
+
+void store_sequences(Number n, ByteView record) {
+    pg::execute("INSERT INTO onerepl.sequence_record (n, body) VALUES ($1, $2)", {n, record});
+}
+
+std::optional<Bytes> load_sequences(Number n) {
+    std::optional<Bytes> record;
+    pg::query("SELECT body FROM onerepl.sequence_record WHERE n = $1", {n},
+              [&](const pg::Row& row) { record = row.bytea(0); });
     return record;
 }
 

@@ -219,9 +219,12 @@ class Guest {
     bool begin() {
         return guest_ && at_work([&] { return guest_->begin(); });
     }
-    std::vector<NumberedTransaction> before(Number first) {
+    std::vector<NumberedTransaction> before(Number first, bool changes) {
         if (!guest_) return {};
-        return at_work([&] { return guest_->before(first); });
+        return at_work([&] { return guest_->before(first, changes); });
+    }
+    void committed() {
+        if (guest_) guest_->committed();
     }
     std::vector<NumberedTransaction> behind(Number first) {
         return at_work([&] { return guest_->behind(first); });
@@ -233,15 +236,22 @@ class Guest {
     bool works_ = false;
 };
 
+/// `front` has the numbers that `chunk` began with.
+void put_in_front(const std::vector<NumberedTransaction>& front, std::vector<NumberedTransaction>& chunk) {
+    if (front.empty()) return;
+    const Number count = front.back().last() + 1 - front.front().first;
+    for (NumberedTransaction& transaction : chunk) transaction.first += count;
+    chunk.insert(chunk.begin(), front.begin(), front.end());
+}
+
 /// True if something was written. Only the step's last batch holds its snapshot.
 bool number_new(Position& position, const Snapshot& now, Guest& guest) {
     const bool more_behind = guest.begin();
-    const std::vector<NumberedTransaction> before = guest.before(position.last + 1);
     NewTransactions found(position.snapshot, now);
     std::vector<NumberedTransaction> chunk, following;
-    found.next(before.empty() ? position.last : before.back().last(), chunk);
-    const bool any = more_behind || !before.empty() || !chunk.empty();
-    if (!before.empty()) write_batch(position, before, chunk.empty() && !more_behind ? &now : nullptr);
+    found.next(position.last, chunk);
+    put_in_front(guest.before(position.last + 1, !chunk.empty()), chunk);
+    const bool any = more_behind || !chunk.empty();
     while (!chunk.empty()) {
         found.next(chunk.back().last(), following);
         write_batch(position, chunk, following.empty() && !more_behind ? &now : nullptr);
@@ -284,7 +294,10 @@ Number number_with(Guest& guest, bool* complete) {
             any = number_new(position, now, guest);
         },
         true, [&] { held = !may_number(); });
-    if (!held) quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
+    if (!held) {
+        guest.committed();
+        quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
+    }
     if (complete != nullptr) *complete = !held;
     return position.last;
 }

@@ -7,18 +7,20 @@
 namespace onerepl::log {
 
 /// Records that are not changes and get their numbers in a numbering step, so that they are exact at their
-/// position: those of `before` come before all changes that this step numbers, those of `behind` after all
-/// changes that its snapshot sees. Called in the step's transaction, which is REPEATABLE READ, with SPI
-/// connected; what the guest writes is committed with the numbers, or not at all.
+/// position: those of `before` come before all changes that this step numbers (which `changes` tells of),
+/// those of `behind` after all changes that its snapshot sees. Called in the step's transaction, which is
+/// REPEATABLE READ, with SPI connected; what the guest writes is committed with the numbers, or not at all.
 class NumberingGuest {
   public:
     virtual ~NumberingGuest() = default;
     /// Before anything else. True: `behind` will give at least one transaction.
     virtual bool begin() = 0;
     /// Transactions whose numbers begin at `first` and follow each other, empty for none.
-    virtual std::vector<NumberedTransaction> before(Number first) = 0;
+    virtual std::vector<NumberedTransaction> before(Number first, bool changes) = 0;
     virtual std::vector<NumberedTransaction> behind(Number first) = 0;
-    /// One of the three above threw this; the step was rolled back and is done again without the guest.
+    /// The step was committed.
+    virtual void committed() {}
+    /// One of the first three threw this; the step was rolled back and is done again without the guest.
     /// Outside of a transaction.
     virtual void failed(const pg::ErrorReport& report) = 0;
 };

@@ -189,14 +189,15 @@ std::uint64_t description_of(ByteView record) {
 ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
     const int link = static_cast<int>(transaction.flags);
     while (next_ <= std::min(to_, transaction.last())) {
-        const bool wanted = state_.link == 0 || state_.link == link;
+        const bool everybodys = link == 0;
+        const bool wanted = everybodys || state_.link == 0 || state_.link == link;
         std::optional<Bytes> record;
-        if (wanted) record = load_chunk(next_);
+        if (wanted) record = everybodys ? load_sequences(next_) : load_chunk(next_);
         LogEntry entry;
         entry.n = next_;
         entry.last_of_transaction = entry.n == transaction.last();
         if (record) {
-            entry.operation = Operation::chunk;
+            entry.operation = Operation{record->front()};
             entry.description = description_of(*record);
         } else {
             encode_record(Record{}, record.emplace());

@@ -169,7 +169,7 @@ void ChunkMaker::lose_table(Work& work) {
 
 // ---------------------------------------------------------------- beginnings and ends
 
-std::vector<log::NumberedTransaction> ChunkMaker::before(Number first) {
+std::vector<log::NumberedTransaction> ChunkMaker::before(Number first, bool) {
     std::vector<log::NumberedTransaction> transactions;
     for (Work* work : marks_) {
         current_ = work->id;

@@ -14,7 +14,7 @@ namespace onerepl::refresh {
 class ChunkMaker : public log::NumberingGuest {
   public:
     bool begin() override;
-    std::vector<log::NumberedTransaction> before(Number first) override;
+    std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> behind(Number first) override;
     void failed(const pg::ErrorReport& report) override;
 

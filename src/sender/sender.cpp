@@ -9,7 +9,7 @@
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "sender/demand.h"
-#include "refresh/chunk_maker.h"
+#include "sender/numbering_guests.h"
 #include "sender/link_sender.h"
 #include "worker/housekeeping.h"
 #include "worker/shared.h"
@@ -29,7 +29,7 @@ constexpr Time after_error = 1 * second;
 
 class Sender {
   public:
-    Sender() : client_(poller_), waiter_(poller_.descriptor()) { log::set_numbering_guest(&chunks_); }
+    Sender() : client_(poller_), waiter_(poller_.descriptor()) { log::set_numbering_guest(&guests_); }
 
     [[noreturn]] void run() {
         for (;;) {
@@ -141,6 +141,7 @@ class Sender {
                                     (known->stopped() != Stop::none && link.stop == Stop::none));
         if (known && !anew) return known->update(link);
         known = std::make_unique<LinkSender>(std::move(link), own_id_, last, client_);
+        guests_.tell_sequences_again();
     }
 
     /// Changes when a link's S_a does.
@@ -152,8 +153,8 @@ class Sender {
 
     Time time_to_wait() {
         // A refresh goes on when its chunks are confirmed.
-        if (chunks_.is_busy() && confirmed() != confirmed_) return 0;
-        Time wait = std::min(longest_wait, chunks_.time_to_wait());
+        if (guests_.chunks().is_busy() && confirmed() != confirmed_) return 0;
+        Time wait = std::min(longest_wait, guests_.chunks().time_to_wait());
         for (auto& [id, link] : links_) wait = std::min(wait, link->time_to_wait());
         return wait;
     }
@@ -164,7 +165,7 @@ class Sender {
     worker::RemoteHousekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
     std::vector<http::Completion> completions_;
-    refresh::ChunkMaker chunks_;
+    NumberingGuests guests_;
     Number confirmed_ = 0;  // as the last numbering step saw it
     Links links_;
     Uuid own_id_{};

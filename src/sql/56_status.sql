@@ -27,9 +27,11 @@ CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_d
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'stopped: ' || (ARRAY['the central has lost changes that it had confirmed', 'the remote has lost changes that it had sent',
-                                 'the two histories differ', 'another database speaks than the one that the link belongs to'])[l.stop],
+                                 'the two histories differ', 'another database speaks than the one that the link belongs to',
+                                 'the central was promoted'])[l.stop],
            CASE l.stop
                WHEN 4 THEN 'Look at url and secret at both ends, and correct them with onerepl_change_link. If the other database is the right one, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.'
+               WHEN 5 THEN 'Write in one of the two only. To replicate again, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction.'
                ELSE 'Call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.' END
     WHERE l.stop <> 0
 $$;

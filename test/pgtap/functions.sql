@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(43);
+SELECT plan(46);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -20,6 +20,9 @@ SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 
 SELECT has_function('public', 'onerepl_add_schema', ARRAY['text', 'boolean']);
 SELECT has_function('public', 'onerepl_execute_ddl', ARRAY['text', 'text']);
 SELECT has_function('public', 'onerepl_set_ddl', ARRAY['text', 'text']);
+SELECT has_function('public', 'onerepl_add_sequence', ARRAY['regclass']);
+SELECT has_function('public', 'onerepl_remove_sequence', ARRAY['regclass']);
+SELECT has_function('public', 'onerepl_promote', ARRAY['text', 'boolean']);
 SELECT has_function('public', 'onerepl_remove_table', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_block', ARRAY['text', 'bigint']);
 SELECT has_function('public', 'onerepl_unblock', ARRAY['text', 'bigint']);
@@ -57,7 +60,8 @@ SELECT set_eq($$SELECT proname::text FROM ours, aclexplode(proacl) AS a WHERE a.
               ARRAY['onerepl_status'], 'pg_monitor may call onerepl_status, and nothing else');
 SELECT is_empty($$SELECT signature FROM ours WHERE obj_description(oid, 'pg_proc') IS NULL$$, 'every function has a comment');
 SELECT is_empty($$SELECT signature FROM ours AS o JOIN pg_language AS l ON l.oid = o.prolang
-                  WHERE nspname <> 'onerepl' AND NOT prosecdef AND proname NOT IN ('onerepl_add_table', 'onerepl_add_schema', 'onerepl_remove_table', 'onerepl_execute_ddl')$$,
+                  WHERE nspname <> 'onerepl' AND NOT prosecdef AND proname NOT IN ('onerepl_add_table', 'onerepl_add_schema', 'onerepl_remove_table', 'onerepl_execute_ddl',
+                                                              'onerepl_add_sequence', 'onerepl_remove_sequence')$$,
                 'EXECUTE is enough to use a function of the administrator');
 SELECT is_empty($$SELECT signature FROM ours WHERE prosecdef AND nspname = 'onerepl'
                   AND proname NOT IN ('self_check', 'note_rewrite', 'adjust_partitions', 'note_ddl', 'note_drops', 'log_records')$$,

@@ -1,0 +1,140 @@
+// Reading sequences without nextval's locks, and telling what has moved.
+#include "sender/sequence_taker.h"
+
+#include "log/chunk.h"
+#include "pg/journal.h"
+#include "pg/spi.h"
+#include "pg/transaction.h"
+#include "worker/worker.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/pg_class.h"
+#include "commands/sequence.h"
+#include "mb/pg_wchar.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+}
+
+namespace onerepl::sender {
+
+namespace {
+
+constexpr Time quiet_interval = 1 * second;
+constexpr Time purge_interval = 10 * second;
+constexpr Time rest_after_failure = 60 * second;
+
+/// How often the list is to be loaded again: the snapshot of the step that hears of a change in the catalogue
+/// may be older than the change, that of the next one is not.
+int loads_due = 2;
+
+void relation_changed(Datum, Oid) {
+    loads_due = 2;
+}
+
+/// Plain. False: it is gone, or locked by somebody who drops or resets it.
+bool read_state(Oid sequence, std::int64_t* last_value, bool* is_called) {
+    if (!ConditionalLockRelationOid(sequence, AccessShareLock)) return false;
+    Relation relation = try_relation_open(sequence, NoLock);
+    if (relation == nullptr) return false;
+    const bool good = relation->rd_rel->relkind == RELKIND_SEQUENCE;
+    if (good) {
+        Buffer buffer = ReadBuffer(relation, 0);
+        LockBuffer(buffer, BUFFER_LOCK_SHARE);
+        Page page = BufferGetPage(buffer);
+        auto* tuple =
+            reinterpret_cast<HeapTupleHeader>(PageGetItem(page, PageGetItemId(page, FirstOffsetNumber)));
+        const auto* data =
+            reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char*>(tuple) + tuple->t_hoff);
+        *last_value = data->last_value;
+        *is_called = data->is_called;
+        UnlockReleaseBuffer(buffer);
+    }
+    relation_close(relation, AccessShareLock);
+    return good;
+}
+
+}  // namespace
+
+SequenceTaker::SequenceTaker() {
+    pg::call([] { CacheRegisterRelcacheCallback(relation_changed, 0); });
+}
+
+void SequenceTaker::load() {
+    pg::call([] { AcceptInvalidationMessages(); });
+    if (loads_due == 0) return;
+    sequences_.clear();
+    pg::query("SELECT relation, schema, name FROM onerepl.followed_sequence ORDER BY relation", {},
+              [&](const pg::Row& row) {
+                  sequences_.push_back({row.oid(0), row.text(1), row.text(2)});
+              });
+    loads_due--;
+}
+
+void SequenceTaker::look() {
+    moved_.clear();
+    for (const Sequence& sequence : sequences_) {
+        State state{sequence.schema, sequence.name};
+        const bool good =
+            pg::call([&] { return read_state(sequence.relation, &state.last_value, &state.is_called); });
+        if (!good) continue;
+        const auto known = recorded_.find(sequence.relation);
+        if (known == recorded_.end() || known->second != state) moved_[sequence.relation] = state;
+    }
+}
+
+bool SequenceTaker::take(Number n, bool changes) {
+    moved_.clear();
+    const Time now = worker::now();
+    if (now < rests_until_ || (!changes && now - looked_ < quiet_interval)) return false;
+    looked_ = now;
+    load();
+    look();
+    if (now - purged_ >= purge_interval) purge();
+    if (moved_.empty()) return false;
+    Record record;
+    record.operation = Operation::sequences;
+    record.sequence_encoding = view(std::string_view(GetDatabaseEncodingName()));
+    for (const Sequence& sequence : sequences_) {
+        const auto moved = moved_.find(sequence.relation);
+        if (moved == moved_.end()) continue;
+        record.sequences.push_back(
+            {view(sequence.schema), view(sequence.name), moved->second.last_value, moved->second.is_called});
+    }
+    Bytes encoded;
+    encode_record(record, encoded);
+    log::store_sequences(n, encoded);
+    return true;
+}
+
+void SequenceTaker::committed() {
+    for (const auto& [relation, state] : moved_) recorded_[relation] = state;
+    moved_.clear();
+}
+
+void SequenceTaker::failed(const pg::ErrorReport& report) {
+    moved_.clear();
+    loads_due = 2;
+    if (pg::is_transient(report.sqlstate)) return;
+    rests_until_ = worker::now() + rest_after_failure;
+    pg::in_transaction([&] {
+        pg::write_journal_entry(0, {Level::critical,
+                                    "P17",
+                                    "sequences can not be read: " + report.message,
+                                    "They do not follow at the centrals until this is mended.",
+                                    {}});
+    });
+}
+
+void SequenceTaker::purge() {
+    purged_ = worker::now();
+    pg::execute(
+        "DELETE FROM onerepl.sequence_record WHERE n <= (SELECT min(onerepl.confirmed_to(id)) FROM "
+        "onerepl.link"
+        " WHERE role = 'remote')");
+}
+
+}  // namespace onerepl::sender

@@ -1,0 +1,60 @@
+// Where the remote's sequences stand, for the centrals (P17): in a numbering step, in front of its changes.
+#pragma once
+
+#include "pg/pg.h"
+
+#include "core/types.h"
+#include "core/record.h"
+#include "pg/error.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace onerepl::sender {
+
+/// A step's record is read after its snapshot was taken and stands in front of the changes that the snapshot
+/// sees: whatever number B stops at, its sequences are behind every value that a row there has. One for each
+/// process.
+class SequenceTaker {
+  public:
+    SequenceTaker();
+
+    /// In a numbering step's transaction. Stores a record under `n` if sequences have moved since the last
+    /// one that was committed; false: there is none. `changes`: the step numbers changes; without, sequences
+    /// are looked at once a second.
+    bool take(Number n, bool changes);
+    /// The step of the last `take` was committed.
+    void committed();
+    /// All are to be told again.
+    void forget() { recorded_.clear(); }
+    /// `take` threw this; the step was rolled back. It rests a while. Outside of a transaction.
+    void failed(const pg::ErrorReport& report);
+
+  private:
+    struct Sequence {
+        Oid relation;
+        std::string schema;
+        std::string name;
+    };
+    struct State {
+        std::string schema;  // it may be renamed
+        std::string name;
+        std::int64_t last_value = 0;
+        bool is_called = false;
+        bool operator==(const State&) const = default;
+    };
+
+    void load();
+    void look();
+    void purge();
+
+    std::vector<Sequence> sequences_;
+    std::map<Oid, State> recorded_;  // committed
+    std::map<Oid, State> moved_;     // in this step
+    Time looked_ = 0;
+    Time purged_ = 0;
+    Time rests_until_ = 0;
+};
+
+}  // namespace onerepl::sender

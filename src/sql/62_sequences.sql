@@ -1,0 +1,177 @@
+-- Sequences follow, so that a central can be promoted (P17).
+
+-- The remote's: sequences that are tracked by themselves; those that belong to columns of tracked tables are anyway.
+CREATE TABLE onerepl.tracked_sequence (
+    relation    regclass PRIMARY KEY,
+    added_at    timestamptz NOT NULL DEFAULT now()
+);
+SELECT pg_extension_config_dump('onerepl.tracked_sequence', '');
+
+-- The remote's: records of sequences' values (src/sender/sequence_taker.h), until all links have confirmed them.
+CREATE TABLE onerepl.sequence_record (
+    n       int8 PRIMARY KEY,
+    body    bytea NOT NULL              -- core/record.h
+);
+
+-- The central's: where the remote's sequences stood at S_b, or further on.
+CREATE TABLE onerepl.sequence_state (
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    schema      text NOT NULL,
+    name        text NOT NULL,
+    last_value  int8 NOT NULL,
+    is_called   bool NOT NULL,
+    PRIMARY KEY (link, schema, name)
+) WITH (fillfactor = 50);
+
+CREATE VIEW onerepl.followed_sequence AS
+    SELECT c.oid AS relation, n.nspname AS schema, c.relname AS name
+    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'S' AND c.relpersistence <> 't'
+      AND (c.oid IN (SELECT t.relation::oid FROM onerepl.tracked_sequence AS t)
+           OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d JOIN onerepl.tracked AS t ON t.relation = d.refobjid
+                      WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+
+CREATE FUNCTION onerepl.set_sequence(link int, schema text, name text, last_value int8, is_called bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    sequence regclass := to_regclass(format('%I.%I', schema, name));
+    is_new bool;
+BEGIN
+    INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
+        VALUES (link, schema, name, last_value, is_called)
+        ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
+        RETURNING s.xmax = 0 INTO is_new;
+    IF sequence IS NULL OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S') THEN
+        IF is_new THEN
+            PERFORM onerepl.write_journal(1, link, 'P17', format('the remote''s sequence %I.%I is not here', schema, name),
+                'Create it before this database is promoted.');
+        END IF;
+        RETURN;
+    END IF;
+    PERFORM setval(sequence, last_value, is_called);
+EXCEPTION WHEN numeric_value_out_of_range THEN
+    PERFORM onerepl.write_journal(2, link, 'P17', format('sequence %s can not be set to the remote''s value %s', sequence, last_value),
+        'Give it the bounds that the remote''s has (ALTER SEQUENCE).');
+END $$;
+COMMENT ON FUNCTION onerepl.set_sequence(int, text, text, int8, bool) IS
+'Notes on the central where a sequence of the remote stands, and sets the one of that name here, if there is one.';
+
+CREATE FUNCTION onerepl.set_sequences(link int) RETURNS int
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT count(onerepl.set_sequence(s.link, s.schema, s.name, s.last_value, s.is_called) IS NULL)::int
+    FROM onerepl.sequence_state AS s WHERE s.link = set_sequences.link
+$$;
+COMMENT ON FUNCTION onerepl.set_sequences(int) IS 'Sets all sequences of a link again; returns how many are known.';
+
+CREATE FUNCTION onerepl.track_sequence(relation regclass, tracked bool) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    IF tracked THEN
+        INSERT INTO onerepl.tracked_sequence (relation) VALUES (track_sequence.relation) ON CONFLICT DO NOTHING;
+    ELSE
+        DELETE FROM onerepl.tracked_sequence AS t WHERE t.relation = track_sequence.relation;
+    END IF;
+    PERFORM onerepl.write_journal(0, NULL, 'P17', format('sequence %s is %s, by %s', track_sequence.relation,
+        CASE WHEN tracked THEN 'tracked' ELSE 'no longer tracked by itself' END, session_user));
+    PERFORM onerepl.wake_at_commit(true, false);
+END $$;
+COMMENT ON FUNCTION onerepl.track_sequence(regclass, bool) IS 'onerepl_add_sequence and onerepl_remove_sequence, after the rights were checked.';
+
+CREATE FUNCTION onerepl_add_sequence(sequence regclass) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_sequence'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl_add_sequence(regclass) IS
+'Lets a sequence follow at every central: it is set there, before the first change that was made when it stood so. Sequences that
+belong to a column of a tracked table (serial, identity, OWNED BY) follow without it. nextval() costs nothing more.
+Errors: 42501 you do not own the sequence; 42809 it is not a sequence.';
+
+CREATE FUNCTION onerepl_remove_sequence(sequence regclass) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_remove_sequence'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl_remove_sequence(regclass) IS
+'Ends what onerepl_add_sequence began. A sequence that belongs to a tracked table still follows.
+Errors: 42501 you do not own the sequence; 42809 it is not a sequence.';
+
+-- ------------------------------------------------------------------ promotion
+
+CREATE FUNCTION onerepl.why_not_promoted(l onerepl.link) RETURNS TABLE (reason text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('record %s is in F', min(f.n)) FROM onerepl.failure AS f WHERE f.link = l.id HAVING count(*) > 0
+    UNION ALL
+    SELECT format('%s records or parts of records wait in the queue', sum(w.last - w.first + 1))
+        FROM onerepl.waiting AS w WHERE w.link = l.id HAVING count(*) > 0
+    UNION ALL
+    SELECT format('the remote has told of its number %s, and %s is the last one here', c.peer_number, onerepl.written_to(l.id))
+        FROM onerepl.contact AS c WHERE c.link = l.id AND c.peer_number > onerepl.written_to(l.id)
+    UNION ALL
+    SELECT format('table %s is not complete: its refresh is %s', coalesce(onerepl.qualified_name(w.relation), w.relation::text), w.state)
+        FROM onerepl.refresh_window AS w WHERE w.link = l.id AND w.state <> 'done'
+    UNION ALL
+    SELECT format('sequence %I.%I of the remote is not here', s.schema, s.name)
+        FROM onerepl.sequence_state AS s WHERE s.link = l.id AND to_regclass(format('%I.%I', s.schema, s.name)) IS NULL
+$$;
+COMMENT ON FUNCTION onerepl.why_not_promoted(onerepl.link) IS 'What of a link would be missing if its central were promoted now.';
+
+CREATE FUNCTION onerepl.free_tables(link int) RETURNS int
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    freed regclass;
+    count int := 0;
+BEGIN
+    FOR freed IN
+        SELECT g.relation FROM onerepl.guarded AS g GROUP BY g.relation HAVING bool_and(g.link = free_tables.link)
+    LOOP
+        PERFORM onerepl.drop_triggers(freed, '!onerepl_guard%');
+        count := count + 1;
+    END LOOP;
+    DELETE FROM onerepl.guarded AS g WHERE g.link = free_tables.link;
+    RETURN count;
+END $$;
+COMMENT ON FUNCTION onerepl.free_tables(int) IS
+'Lets everybody write to the tables that only this link writes (P8); returns how many.';
+
+CREATE FUNCTION onerepl_promote(link text, force bool DEFAULT false) RETURNS int8
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    promoted onerepl.link := onerepl.get_link(link, 'central');
+    missing text;
+    tables int;
+    sequences int;
+BEGIN
+    PERFORM onerepl.lock_central(promoted.id);
+    promoted := onerepl.get_link(link, 'central');
+    SELECT string_agg(r.reason, '; ') INTO missing FROM onerepl.why_not_promoted(promoted) AS r;
+    IF missing IS NOT NULL AND NOT force THEN
+        RAISE EXCEPTION 'link "%" has not passed on everything', link USING
+            ERRCODE = 'object_not_in_prerequisite_state', DETAIL = upper(left(missing, 1)) || substr(missing, 2) || '.',
+            HINT = 'Wait, or resolve what is in F; or promote with force => true, and what is missing is lost here.';
+    END IF;
+    -- core/body.h Stop: the remote is told, too.
+    UPDATE onerepl.link AS l SET stop = 5 WHERE l.id = promoted.id;
+    DELETE FROM onerepl.waiting AS w WHERE w.link = promoted.id;
+    DELETE FROM onerepl.failure AS f WHERE f.link = promoted.id;
+    sequences := onerepl.set_sequences(promoted.id);
+    tables := onerepl.free_tables(promoted.id);
+    PERFORM onerepl.write_journal(2, promoted.id, 'P8', format('promoted by %s: link "%s" ends at number %s, %s tables are writable, %s sequences are set%s',
+        session_user, link, onerepl.written_to(promoted.id), tables, sequences, coalesce('; forced: ' || missing, '')),
+        'The remote must not be written any more: nothing of it comes here.');
+    PERFORM onerepl.wake_at_commit(false, true);
+    RETURN onerepl.written_to(promoted.id);
+END $$;
+COMMENT ON FUNCTION onerepl_promote(text, bool) IS
+'Makes the central of a link a database for everybody: the link ends here (and the remote stops with it as soon as it hears so), the tables
+that only this link writes may be written, and the sequences of the remote that are followed stand where no value that is in a row was
+not yet given: it needs no margin. Returns S_b, the last number that is in. force: also if the remote has told of records that are not here,
+records wait or are in F, a table is being refreshed, or a sequence is missing here; they are lost then. What the remote has not told
+of can not be known. To go back: onerepl_restart_link at both ends, with a refresh.
+Errors: 42704 no such link; 55000 this is not its central, or not everything is here.';
