@@ -7,22 +7,63 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 
+extern "C" {
+#include "access/xact.h"
+}
+
+#include <algorithm>
+#include <deque>
+
 namespace onerepl::log {
 
 namespace {
+
 constexpr std::size_t largest = std::size_t{1} << 30;  // what PostgreSQL can hold in one value
+/// What is stored lives for a moment: little work for most of the gain.
+constexpr int stored_level = -5;
+
+/// Chunks that this process has made: mostly it is the one that reads them, and soon.
+struct Kept {
+    Number n;
+    std::uint32_t
+        xid;  // that stored it: a step that was rolled back may have made another one of this number
+    Bytes record;
+};
+std::deque<Kept> kept;
+constexpr std::size_t most_kept = 4;
+constexpr std::size_t largest_kept = 4 << 20;
+
+void keep(Number n, ByteView record) {
+    std::erase_if(kept, [&](const Kept& chunk) { return chunk.n >= n; });
+    if (record.size() > largest_kept) return;
+    if (kept.size() == most_kept) kept.pop_front();
+    const std::uint32_t xid = pg::call([] { return GetCurrentTransactionId(); });
+    kept.push_back({n, xid, Bytes(record.begin(), record.end())});
 }
 
+const Kept* find_kept(Number n) {
+    const auto found = std::ranges::find(kept, n, &Kept::n);
+    if (found == kept.end()) return nullptr;
+    const bool there = pg::query_int8("SELECT 1::int8 FROM onerepl.chunk WHERE n = $1 AND xmin::text = $2",
+                                      {n, std::to_string(found->xid)})
+                           .has_value();
+    return there ? &*found : nullptr;
+}
+
+}  // namespace
+
 void store_chunk(Number n, int link, std::uint64_t refresh, ByteView record) {
-    const std::optional<Bytes> compressed = compress(record, settings::compression);
+    const std::optional<Bytes> compressed = compress(record, settings::compression == 0 ? 0 : stored_level);
     pg::execute(
         "INSERT INTO onerepl.chunk (n, link, refresh, compressed, body, size) VALUES ($1, $2, $3, $4, $5, "
         "$6)",
         {n, link, refresh, compressed.has_value(), compressed ? ByteView(*compressed) : record,
          static_cast<std::uint64_t>(record.size())});
+    keep(n, record);
 }
 
 std::optional<Bytes> load_chunk(Number n) {
+    if (const Kept* chunk = find_kept(n)) return chunk->record;
     std::optional<Bytes> record;
     pg::query("SELECT compressed, body FROM onerepl.chunk WHERE n = $1", {n}, [&](const pg::Row& row) {
         record = row.bytea(1);

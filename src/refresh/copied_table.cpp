@@ -19,6 +19,7 @@ extern "C" {
 #include "utils/syscache.h"
 }
 
+#include <algorithm>
 #include <cstring>
 
 namespace onerepl::refresh {
@@ -73,6 +74,17 @@ std::vector<pg::Param> parameters(const Range& range) {
     return {pg::array_text(range.from), pg::array_text(range.to)};
 }
 
+FmgrInfo* output_of(Oid type) {
+    return pg::call([&] {
+        Oid output;
+        bool is_varlena;
+        getTypeOutputInfo(type, &output, &is_varlena);
+        auto* info = static_cast<FmgrInfo*>(palloc0(sizeof(FmgrInfo)));
+        fmgr_info(output, info);
+        return info;
+    });
+}
+
 /// Bytes of an encoded insert before its row: operation, flags, description.
 constexpr std::ptrdiff_t size_before_row = 10;
 
@@ -117,13 +129,10 @@ CopiedTable::CopiedTable(Oid relation, bool compared, log::Layouts& layouts)
     wire_ = layout.wire_columns();
     key_ = layout.key();
     plan_columns(relation);
-    for (std::size_t column : key_) {
-        types_.push_back(pg::call([&] { return get_atttype(relation, layout.columns[column].number); }));
-        order_.push_back(order_of(types_.back(), compared));
-    }
+    plan_key(relation, compared);
     values_.resize(layout.columns.size());
     nulls_.resize(layout.columns.size(), 1);
-    selected_.resize(wire_.size() + key_.size());
+    selected_.resize(wire_.size() + key_.size());  // at most
     selected_nulls_.resize(wire_.size() + key_.size());
     scratch_ = pg::call([] {
         return AllocSetContextCreate(CurrentMemoryContext, "onerepl copied rows", ALLOCSET_DEFAULT_SIZES);
@@ -146,15 +155,25 @@ void CopiedTable::plan_columns(Oid relation) {
     for (std::size_t place : wire_) {
         const log::LayoutColumn& column = layout.columns[place];
         if (!column.rendered) continue;
-        rendered_.push_back({place, pg::call([&] {
-                                 Oid output;
-                                 bool is_varlena;
-                                 getTypeOutputInfo(get_atttype(relation, column.number), &output,
-                                                   &is_varlena);
-                                 auto* info = static_cast<FmgrInfo*>(palloc0(sizeof(FmgrInfo)));
-                                 fmgr_info(output, info);
-                                 return info;
-                             })});
+        rendered_.push_back(
+            {place, output_of(pg::call([&] { return get_atttype(relation, column.number); }))});
+    }
+}
+
+/// Only the last row's key is wanted, so the key's values are not made text by the query. A type that is
+/// ordered by its text is: the order goes by its cast, which need not be its output.
+void CopiedTable::plan_key(Oid relation, bool compared) {
+    std::size_t behind = wire_.size();
+    for (std::size_t column : key_) {
+        const Oid type =
+            pg::call([&] { return get_atttype(relation, encoder_->layout().columns[column].number); });
+        types_.push_back(type);
+        order_.push_back(order_of(type, compared));
+        const auto place = static_cast<std::size_t>(std::ranges::find(wire_, column) - wire_.begin());
+        if (order_.back() == KeyOrder::text || place == wire_.size())
+            key_outputs_.push_back({behind++, nullptr});
+        else
+            key_outputs_.push_back({place, output_of(type)});
     }
 }
 
@@ -207,7 +226,9 @@ std::string CopiedTable::order_by() const {
 std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
     std::vector<std::string> columns;
     for (std::size_t place : wire_) columns.push_back("t." + quoted(encoder_->layout().columns[place].name));
-    for (const std::string& text : key_texts()) columns.push_back(text);
+    const std::vector<std::string> texts = key_texts();
+    for (std::size_t i = 0; i < key_.size(); i++)
+        if (key_outputs_[i].output == nullptr) columns.push_back(texts[i]);
     std::string sql = "SELECT " + list_of(columns) + rows_of(range) + order_by();
     if (limit > 0) sql += " LIMIT " + std::to_string(limit);
     return sql;
@@ -297,9 +318,13 @@ bool CopiedTable::next(Bytes& rows) {
 
 Key CopiedTable::key() const {
     Key key;
-    for (std::size_t i = 0; i < key_.size(); i++) {
-        const Datum value = selected_[wire_.size() + i];
-        key.emplace_back(pg::call([&] { return static_cast<const char*>(TextDatumGetCString(value)); }));
+    for (const KeyOutput& column : key_outputs_) {
+        const Datum value = selected_[column.place];
+        key.emplace_back(pg::call([&] {
+            return static_cast<const char*>(column.output != nullptr
+                                                ? OutputFunctionCall(column.output, value)
+                                                : TextDatumGetCString(value));
+        }));
     }
     return key;
 }

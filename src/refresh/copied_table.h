@@ -76,8 +76,15 @@ class CopiedTable {
         FmgrInfo* output;
     };
 
+    /// Where `select` has a key column, and how its value becomes text; null: it is text already.
+    struct KeyOutput {
+        std::size_t place;
+        FmgrInfo* output;
+    };
+
     void describe(Oid relation, log::Layouts& layouts);
     void plan_columns(Oid relation);
+    void plan_key(Oid relation, bool compared);
     std::vector<std::string> key_expressions() const;
     std::vector<std::string> compared_columns() const;
     std::vector<std::string> key_texts() const;
@@ -97,6 +104,7 @@ class CopiedTable {
     std::vector<Oid> types_;  // of the key's columns
     std::vector<std::size_t> wire_;
     std::vector<Rendered> rendered_;
+    std::vector<KeyOutput> key_outputs_;
 
     Portal portal_ = nullptr;
     SPITupleTable* rows_ = nullptr;

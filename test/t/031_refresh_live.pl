@@ -127,7 +127,7 @@ $pair->tell_proxy('/set?loss=0.1&repeat=0.1&reorder=0.05&damage=0.05&cut=0.03');
 run_refresh('empty');
 $pair->tell_proxy('/set?loss=0.1&repeat=0.1&reorder=0.05&damage=0.05&cut=0.03');
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM big WHERE id % 11 = 0; UPDATE big SET v = 'stale' WHERE id % 13 = 0;
-          UPDATE big SET u = -u WHERE id % 17 = 0; INSERT INTO big SELECT n, n FROM generate_series(1000000, 1000100) AS n");
+          UPDATE big SET u = -u WHERE id % 17 = 0; INSERT INTO big SELECT n, n FROM generate_series(10 * $rows, 10 * $rows + 100) AS n");
 run_refresh('repair');
 
 # --- one byte
