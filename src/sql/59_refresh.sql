@@ -10,6 +10,19 @@ $$;
 COMMENT ON FUNCTION onerepl.key_columns(regclass) IS
 'Of how many columns the key is that onerepl knows a table''s rows by, primary key or replica identity; 0: it has none.';
 
+CREATE FUNCTION onerepl.estimate_rows(relation regclass) RETURNS int8
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    plan json;
+BEGIN
+    EXECUTE format('EXPLAIN (FORMAT JSON) SELECT FROM %s %s',
+                   (SELECT CASE WHEN c.relkind <> 'p' THEN 'ONLY' END FROM pg_class AS c WHERE c.oid = relation),
+                   onerepl.qualified_name(relation)) INTO plan;
+    RETURN plan #>> '{0,Plan,Plan Rows}';
+END $$;
+COMMENT ON FUNCTION onerepl.estimate_rows(regclass) IS 'How many rows a table has, as the planner guesses it, also if it was never analyzed.';
+
 CREATE FUNCTION onerepl.request_refresh(link onerepl.link, relation regclass, wanted onerepl.refresh) RETURNS int
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -20,10 +33,7 @@ DECLARE
     requested int := 0;
 BEGIN
     FOR member IN
-        SELECT m.root AS relation, onerepl.qualified_name(m.root) AS name,
-               (SELECT sum(greatest(c.reltuples, 0)) FROM onerepl.tracked_member AS p JOIN pg_class AS c ON c.oid = p.relation
-                WHERE p.root = m.root AND p.relkind = 'r')::int8 AS rows,
-               onerepl.key_columns(m.root) AS key_columns
+        SELECT m.root AS relation, onerepl.qualified_name(m.root) AS name, onerepl.key_columns(m.root) AS key_columns
         FROM onerepl.tracked_member AS m WHERE m.relation = request_refresh.relation
     LOOP
         SELECT r.id INTO known FROM onerepl.refresh AS r
@@ -38,7 +48,7 @@ BEGIN
             VALUES (link.id, member.relation, member.name, wanted.method, wanted.chunk_rows, wanted.start_at, wanted.rows_per_second,
                     wanted.bytes_per_second, coalesce(wanted.place, 0), wanted.key_from, wanted.key_to, coalesce(wanted.with_rows, false),
                     coalesce(wanted.one_snapshot, false) OR member.key_columns = 0,
-                    CASE WHEN wanted.key_from IS NULL AND wanted.key_to IS NULL THEN member.rows END);
+                    CASE WHEN wanted.key_from IS NULL AND wanted.key_to IS NULL THEN onerepl.estimate_rows(member.relation) END);
         requested := requested + 1;
     END LOOP;
     RETURN requested;
@@ -365,4 +375,5 @@ COMMENT ON VIEW onerepl.refresh_progress IS
 confirmed), cancelling, done, cancelled, failed (see error); one_snapshot: the table is read as a whole, under one snapshot, which keeps
 vacuum back, and from its begin again after a restart. At the central: waiting (opened, the old content is there), filling,
 incomplete (you skipped a chunk), cancelled, done; a table that is not done is not known to be complete. lid_start, lid_end: LIDStart
-and LIDEnd, the numbers between which changes are written tolerantly. estimated_end goes by the statistics of ANALYZE.';
+and LIDEnd, the numbers between which changes are written tolerantly. percent and estimated_end go by rows_estimate, which is the
+planner''s.';

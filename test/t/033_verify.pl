@@ -1,6 +1,7 @@
 # onerepl_verify: exact while both sides are in use; one changed byte is found, named and mended, and nothing else is rewritten.
 use strict;
 use warnings;
+use IPC::Run ();
 use OneReplTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -113,6 +114,26 @@ verify('all');
 is($pair->b("SELECT string_agg(relation || ' ' || rows_here - rows_remote, ', ' ORDER BY relation) FROM onerepl.differences"), 'public.names 1, public.nokey -1',
 	'rows too many and too few');
 is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'a difference is no failure');
+
+# --- when, in which order, and how fast: a time of its own, the places of two tables, the default throttle while A is in use
+$pair->a("SELECT onerepl_verify('hq', 'v', place => 2), onerepl_verify('hq', 'names', place => 1), onerepl_verify('hq', 'nokey', start_at => now() + interval '1 s')");
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'three verifications');
+is($pair->a("SELECT string_agg(name, ' ' ORDER BY lid_end) FROM (SELECT * FROM onerepl.refresh ORDER BY id DESC LIMIT 3) AS r WHERE start_at IS NULL"),
+	'public.names public.v', 'in the order of their places');
+is($pair->a("SELECT started_at >= start_at FROM onerepl.refresh ORDER BY id DESC LIMIT 1"), 't', 'and not before its time');
+is($pair->b("SELECT string_agg(concat_ws(' ', relation, state, percent), ', ' ORDER BY relation) FROM onerepl.refresh_progress WHERE method = 'verify'"),
+	'public.names done 100, public.nokey done 100, public.v done 100', 'the central shows the progress');
+
+my $rests = "SELECT r.not_before > b.made_at FROM onerepl.refresh AS r JOIN onerepl.batch AS b ON b.last = r.lid_end ORDER BY r.id DESC LIMIT 1";
+is($pair->a($rests), 'f', 'a share of 100 percent: no rest behind a chunk');
+$pair->a('ALTER SYSTEM SET onerepl.refresh_share = 1'); $pair->a('SELECT pg_reload_conf()');
+my $client_at_work = IPC::Run::start([ 'psql', '-XAtq', '-d', $pair->node_a->connstr('postgres'), '-c', 'SELECT pg_sleep(60)' ], '>', '/dev/null', '2>', '/dev/null');
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'", 'somebody uses the server');
+verify('throttled', "'v'");
+is($pair->a($rests), 't', 'a share of 1 percent: a rest');
+verify('as fast as was said', "'v'", 'rows_per_second => 1000000000000');
+is($pair->a($rests), 'f', 'unless a speed was given');
+$client_at_work->kill_kill;
 
 $pair->finish;
 done_testing();

@@ -105,7 +105,8 @@ for my $round (1 .. $rounds)
 	my $chunk = one_of(1, 3, 10, 37, 500);
 	my $speed = one_of('NULL', 200, 1000);
 	$speed = 'NULL' if $chunk == 1;
-	$pair->a("BEGIN; " . join(' ', map { "SELECT onerepl_refresh('hq', '$_', '$method', chunk_rows => $chunk, rows_per_second => $speed);" } @names) . ' COMMIT');
+	my $isolation = one_of('read committed', 'read committed', 'repeatable read');
+	$pair->a("BEGIN; " . join(' ', map { "SELECT onerepl_refresh('hq', '$_', '$method', chunk_rows => $chunk, rows_per_second => $speed, isolation => '$isolation');" } @names) . ' COMMIT');
 	my $end = time + 90;
 	my $running;
 	do
@@ -118,7 +119,7 @@ for my $round (1 .. $rounds)
 		$running = 1 if $status != 0;
 	} while ($running && time < $end);
 	$pair->calm_proxy;
-	is($running, '0', "round $round: $method in chunks of $chunk is done (seed $seed)") or $pair->show_state(@names);
+	is($running, '0', "round $round: $method in chunks of $chunk, $isolation, is done (seed $seed)") or $pair->show_state(@names);
 	$pair->wait_identical(@names, { name => "round $round: identical" });
 	is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', "round $round: no failure");
 	$pair->a("SELECT onerepl_verify('hq', chunk_rows => 50)");
