@@ -8,7 +8,6 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "refresh/digest.h"
 #include "refresh/pace.h"
 
 extern "C" {
@@ -27,11 +26,6 @@ constexpr std::uint64_t most_in_flight = 4;
 /// A table that could not be read now is looked at again after this.
 constexpr Time retry_interval = 100 * millisecond;
 constexpr Time nothing_to_do = 60 * second;
-
-/// A chunk is to be one body, not a record in parts.
-std::size_t chunk_bytes() {
-    return static_cast<std::size_t>(settings::batch_bytes) * 1024 / 4 * 3;
-}
 
 void journal(int level, int link, const std::string& message, const std::string& hint, Number n) {
     pg::execute(
@@ -246,7 +240,8 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     for (Work* work : copies_) {
         current_ = work->id;
         const TimestampTz begin = GetCurrentTimestamp();
-        Made made = work->verify ? make_digest(*work, first) : make_chunks(*work, first);
+        Made made =
+            work->verify ? make_digest(*work->table, *work, first) : make_copy(*work->table, *work, first);
         if (!work->throttled) made.pause = pause_behind(GetCurrentTimestamp() - begin);
         note_made(*work, made, first, first + made.chunks - 1);
         transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));
@@ -255,112 +250,6 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     current_ = 0;
     work_.clear();
     return transactions;
-}
-
-namespace {
-
-ByteView bytes_of(const std::string& text) {
-    return view(text);
-}
-
-Record chunk_record(std::uint64_t refresh, const CopiedTable& table) {
-    Record record;
-    record.operation = Operation::chunk;
-    record.description = table.description();
-    record.chunk.refresh = refresh;
-    record.chunk.order = table.order();
-    return record;
-}
-
-Key load_key(std::uint64_t refresh, const char* column) {
-    const std::string sql = std::string("SELECT v FROM onerepl.refresh AS r, pg_catalog.unnest(") + column +
-                            ") WITH ORDINALITY AS k (v, place) WHERE r.id = $1 ORDER BY k.place";
-    Key key;
-    pg::query(sql.c_str(), {refresh}, [&](const pg::Row& row) { key.push_back(row.text(0)); });
-    return key;
-}
-
-/// What is still to be read.
-Range range_left(std::uint64_t refresh) {
-    return {load_key(refresh, "coalesce(r.last_key, r.key_from)"), load_key(refresh, "r.key_to")};
-}
-
-/// How many rows a verification's chunk can name and still be one body.
-std::uint64_t rows_with_digests(const CopiedTable& table) {
-    constexpr std::size_t size_of_key = 64;  // a guess
-    return std::max<std::size_t>(1, chunk_bytes() / (table.column_count() * digits_of_column + size_of_key));
-}
-
-/// Stores one chunk and begins anew.
-void store(Record& record, Bytes& rows, const Key& from, const Key& to, Number n, int link) {
-    Chunk& chunk = record.chunk;
-    chunk.from.clear();
-    chunk.to.clear();
-    std::transform(from.begin(), from.end(), std::back_inserter(chunk.from), bytes_of);
-    std::transform(to.begin(), to.end(), std::back_inserter(chunk.to), bytes_of);
-    chunk.rows = rows;
-    Bytes encoded;
-    encode_record(record, encoded);
-    log::store_chunk(n, link, chunk.refresh, encoded);
-    rows.clear();
-    chunk.row_count = 0;
-    chunk.first = false;
-}
-
-}  // namespace
-
-/// One chunk, or all of them under this one snapshot.
-ChunkMaker::Made ChunkMaker::make_chunks(Work& work, Number first) {
-    CopiedTable& table = *work.table;
-    const bool whole = work.one_snapshot || !table.has_key();
-    Range range = range_left(work.id);
-    Record record = chunk_record(work.id, table);
-    Chunk& chunk = record.chunk;
-    chunk.repair = work.repair && table.has_key();  // which of equal rows is which?
-    chunk.partial = work.partial && chunk.repair;
-    chunk.first = work.chunks == 0;
-
-    Made made;
-    Bytes rows;
-    table.read(range, whole ? 0 : work.chunk_rows);
-    while (table.next(rows)) {
-        chunk.row_count++;
-        made.rows++;
-        if (rows.size() < chunk_bytes() && chunk.row_count < work.chunk_rows) continue;
-        made.to = table.key();
-        if (!whole) break;
-        made.bytes += rows.size();
-        store(record, rows, range.from, made.to, first + made.chunks++, work.link);
-        range.from = std::exchange(made.to, {});
-    }
-    table.end();
-    made.last = whole || made.to.empty();
-    chunk.last = made.last;
-    made.bytes += rows.size();
-    store(record, rows, range.from, made.last ? range.to : made.to, first + made.chunks++, work.link);
-    return made;
-}
-
-/// One chunk of a verification.
-ChunkMaker::Made ChunkMaker::make_digest(Work& work, Number n) {
-    const CopiedTable& table = *work.table;
-    const bool with_rows = work.with_rows && table.has_key();
-    Range range = range_left(work.id);
-    const std::uint64_t limit =
-        with_rows ? std::min<std::uint64_t>(work.chunk_rows, rows_with_digests(table)) : work.chunk_rows;
-    const CopiedTable::Digest digest = table.digest(range, limit);
-    if (!digest.to.empty()) range.to = digest.to;
-
-    Record record = chunk_record(work.id, table);
-    record.chunk.verify = true;
-    record.chunk.last = digest.to.empty();
-    record.chunk.row_count = 1;
-    Bytes rows;
-    append_texts({std::to_string(digest.rows), digest.digest}, rows);
-    if (with_rows) record.chunk.row_count += table.append_row_digests(range, rows);
-    const std::uint64_t size = rows.size();
-    store(record, rows, range.from, range.to, n, work.link);
-    return {1, digest.rows, size, digest.to.empty(), digest.to};
 }
 
 void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Number last) {

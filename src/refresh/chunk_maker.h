@@ -4,7 +4,7 @@
 #pragma once
 
 #include "log/numbering.h"
-#include "refresh/copied_table.h"
+#include "refresh/chunk_content.h"
 
 #include <memory>
 #include <optional>
@@ -27,35 +27,17 @@ class ChunkMaker : public log::NumberingGuest {
 
   private:
     /// A row of onerepl.refresh that is not at its end.
-    struct Work {
-        std::uint64_t id = 0;
-        int link = 0;
+    struct Work : Task {
         Oid relation = InvalidOid;
-        bool repair = false;
         bool verify = false;
-        bool partial = false;       // a range of keys is repaired
-        bool with_rows = false;     // a verification names the rows
-        bool one_snapshot = false;  // all chunks are made in one step
-        bool throttled = false;     // by a speed that the administrator gave
+        bool throttled = false;  // by a speed that the administrator gave
         bool cancelling = false;
         bool opened = false;
-        bool runs = false;  // not paused
-        Time due = 0;       // microseconds until its next step
-        std::uint64_t chunk_rows = 0;
-        std::uint64_t chunks = 0;
+        bool runs = false;              // not paused
+        Time due = 0;                   // microseconds until its next step
         std::uint64_t description = 0;  // that its table had last; 0: never read
         std::unique_ptr<CopiedTable> table;
     };
-    /// What was made of a table in this step.
-    struct Made {
-        std::uint64_t chunks = 0;
-        std::uint64_t rows = 0;
-        std::uint64_t bytes = 0;
-        bool last = false;
-        Key to;
-        double pause = 0;  // seconds until the next one
-    };
-
     void load();
     void load_chunks_in_flight();
     void settle();
@@ -65,8 +47,6 @@ class ChunkMaker : public log::NumberingGuest {
     log::NumberedTransaction mark(Work& work, Number n);
     void note_opened(const Work& work, Number n);
     void note_cancelled(const Work& work, Number n);
-    static Made make_digest(Work& work, Number n);
-    static Made make_chunks(Work& work, Number first);
     static void note_made(const Work& work, const Made& made, Number first, Number last);
 
     log::Layouts layouts_;
