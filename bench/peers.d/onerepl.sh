@@ -1,6 +1,7 @@
 # onerepl: capture triggers on A, a sender on A and a receiver on B, both background workers of the servers.
 
 http_port=${ONEREPL_PORT:-65403}
+: "${http_url:=http://127.0.0.1:$http_port}"
 
 peer_check() { [ -f "$(pg_config --sharedir)/extension/onerepl.control" ]; }
 
@@ -14,7 +15,7 @@ peer_setup() {
 	local t
 	a -c 'CREATE EXTENSION onerepl' && b -c 'CREATE EXTENSION onerepl'
 	b -c "SELECT onerepl_add_remote('branch', 'a secret of the benchmark')" >"$dir/setup.log"
-	a -c "SELECT onerepl_add_central('hq', 'http://127.0.0.1:$http_port', 'a secret of the benchmark')" >>"$dir/setup.log"
+	a -c "SELECT onerepl_add_central('hq', '$http_url', 'a secret of the benchmark')" >>"$dir/setup.log"
 	for t in $tables; do a -c "SELECT onerepl_add_table('$t')" >>"$dir/setup.log"; done
 }
 

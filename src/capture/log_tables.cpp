@@ -46,14 +46,15 @@ Oid own_relation(const char* name) {
     return relation;
 }
 
-void insert_row(Oid table, const Datum* values) {
+void insert_row(Oid table, const Datum* values, const bool* nulls) {
     Relation opened = table_open(table, RowExclusiveLock);
     TupleDesc descriptor = RelationGetDescr(opened);
     if (descriptor->natts > most_columns)
         elog(ERROR, "onerepl table \"%s\" has %d columns", RelationGetRelationName(opened),
              descriptor->natts);
-    bool nulls[most_columns] = {};
-    HeapTuple tuple = heap_form_tuple(descriptor, const_cast<Datum*>(values), nulls);
+    const bool no_nulls[most_columns] = {};
+    HeapTuple tuple =
+        heap_form_tuple(descriptor, const_cast<Datum*>(values), const_cast<bool*>(nulls ? nulls : no_nulls));
     heap_insert(opened, tuple, GetCurrentCommandId(true), HEAP_INSERT_NO_LOGICAL, nullptr);
     List* indexes = RelationGetIndexList(opened);
     ListCell* cell;

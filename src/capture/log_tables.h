@@ -17,8 +17,9 @@ Oid own_relation(const char* name);
 
 /// Inserts one row and its index entries (plain columns only, no uniqueness check: keys are unique as made).
 /// The table's RowExclusiveLock is kept to the end of the transaction, so that a log table is not purged
-/// under it.
-void insert_row(Oid table, const Datum* values);
+/// under it. `nulls`: which columns are null; null pointer: none. No trigger fires, so no foreign key is
+/// checked.
+void insert_row(Oid table, const Datum* values, const bool* nulls = nullptr);
 
 /// One tuple of onerepl.change_N.
 struct PackRow {

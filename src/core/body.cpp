@@ -267,6 +267,7 @@ std::variant<Body, BodyError> decode_body(ByteView bytes, ByteView secret, std::
     const ByteView frames = bytes.subspan(fixed_size + fixed.header_length, fixed.frames_length);
     const bool compressed = (fixed.flags & flag_compressed) != 0;
     if (const auto error = read_frames(frames, compressed, max_frames, body.frames)) return *error;
+    if (compressed) body.compressed.assign(frames.begin(), frames.end());
     return body;
 }
 

@@ -65,6 +65,8 @@ struct Body {
     Nonce reply_to{};
     std::variant<RemoteHeader, CentralHeader> header{};
     Bytes frames{};
+    /// `frames` as they travelled, if that was compressed; for `decode_body` only.
+    Bytes compressed{};
 };
 
 constexpr std::uint8_t protocol_version = 1;

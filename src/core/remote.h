@@ -138,6 +138,8 @@ class Remote {
     /// True until `numbered` is called: a state request waits for a numbering step (P2).
     bool wants_numbering() const { return state_request_.has_value() && !numbered_since_request_; }
     Stop stopped() const { return position_.stop; }
+    /// P16: the last try brought no answer.
+    bool is_waiting_after_failure() const { return failures_ > 0; }
     Number last() const { return last_; }
     /// State of the record n; n in (start, M_a].
     RecordState state_of(Number n) const;

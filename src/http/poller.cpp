@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 namespace onerepl::http {
@@ -86,6 +87,7 @@ void Poller::forget(int descriptor) noexcept {
 }
 
 void Poller::poll(Time timeout) {
+    if (timeout > 0) arm();
     std::array<epoll_event, events_per_poll> events;
     const auto wait = static_cast<int>(std::min<Time>((timeout + millisecond - 1) / millisecond, 3'600'000));
     const int count = epoll_wait(epoll_, events.data(), events_per_poll, wait);
@@ -105,7 +107,11 @@ void Poller::arm() {
     Time next = 0;
     for (const Alarm* alarm : alarms_)
         if (alarm->when_ != 0 && (next == 0 || alarm->when_ < next)) next = alarm->when_;
-    if (next == armed_) return;
+    // A timer that is set too early only wakes once too often: what is put off all the time costs no call.
+    const Time wanted = next != 0 ? next : std::numeric_limits<Time>::max();
+    const Time moment = now();
+    if (armed_ != 0 && armed_ <= wanted && (armed_ > moment || wanted <= moment)) return;
+    if (armed_ == next) return;
     itimerspec setting{};
     setting.it_value.tv_sec = next / second;
     setting.it_value.tv_nsec = next % second * 1000;
@@ -119,12 +125,10 @@ Alarm::Alarm(Poller& poller) : poller_(poller) {
 
 Alarm::~Alarm() {
     std::erase(poller_.alarms_, this);
-    poller_.arm();
 }
 
 void Alarm::set(Time when) {
     when_ = when;
-    poller_.arm();
 }
 
 void Alarm::set_no_later_than(Time when) {

@@ -3,6 +3,7 @@
 // out of a WaitEventSet again, while sockets come and go. No PostgreSQL header; no thread; no signal handler.
 //
 // The worker's loop:
+//     poller.arm();
 //     WaitEventSetWait(set, -1, ...);          // latch, postmaster's death, poller.descriptor()
 //     poller.poll();                           // notes what is ready; runs nothing of the caller's
 //     server.turn(Poller::now());              // reads, writes, calls the handler
@@ -57,9 +58,11 @@ class Poller {
     /// at all; a worker waits in its WaitEventSet instead, programs without one wait here).
     void poll(Time timeout = 0);
 
+    /// Before waiting for `descriptor()`: sets the timer for the alarms as they are now.
+    void arm();
+
   private:
     friend class Alarm;
-    void arm();
     void dispatch(int descriptor, unsigned epoll_events);
 
     int epoll_ = -1;

@@ -14,6 +14,7 @@ extern "C" {
 #include "log/layout.h"
 #include "log/numbering.h"
 #include "log/reader.h"
+#include "log/recent_batches.h"
 #include "pg/spi.h"
 
 #include <algorithm>
@@ -77,6 +78,12 @@ std::optional<TransactionAt> transaction_at(Number n) {
 std::vector<Batch> batches(Range numbers) {
     std::vector<Batch> result;
     if (numbers.empty()) return result;
+    const RecentBatches& recent = recent_batches();
+    for (const auto* entry = recent.find(numbers.first); entry; entry = recent.next(entry)) {
+        if (entry->batch.numbers.first > numbers.last) break;
+        result.push_back(entry->batch);
+    }
+    if (!result.empty()) return result;
     pg::query(
         "SELECT first, last, identity_before, random FROM onerepl.batch WHERE first <= $2"
         " AND first >= COALESCE((SELECT first FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT "
@@ -88,6 +95,7 @@ std::vector<Batch> batches(Range numbers) {
 
 std::optional<Identity> identity_at(Number n) {
     std::optional<Identity> result;
+    if (const auto* entry = recent_batches().find(n)) return onerepl::identity_at(entry->batch, n);
     if (n == 0) {
         pg::query("SELECT id FROM onerepl.database", {},
                   [&](const pg::Row& row) { result = identity_at_zero(row.uuid(0)); });

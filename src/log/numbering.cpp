@@ -3,21 +3,22 @@
 #include "pg/pg.h"
 
 extern "C" {
-#include "access/transam.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_type.h"
 #include "storage/lmgr.h"
-#include "utils/array.h"
+#include "utils/fmgrprotos.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/xid8.h"
+#include "utils/timestamp.h"
 }
 
+#include "capture/log_tables.h"
 #include "core/crypto.h"
 #include "core/history.h"
 #include "log/batch.h"
 #include "log/batch_row.h"
+#include "log/new_transactions.h"
 #include "log/numbering.h"
+#include "log/recent_batches.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 
@@ -61,21 +62,28 @@ std::vector<std::uint64_t> ended(const Snapshot& before, const Snapshot& now) {
     return result;
 }
 
-/// Where the numbers stand: what the newest batch says.
+/// Where the numbers stand, and the snapshot of the last step: after a start what the newest batch says.
 struct Position {
     Number last = 0;
     Identity identity{};
     Snapshot snapshot;  // empty text: there is no batch yet
 };
 
-/// The snapshot of a step that found nothing, and M then. The next step may begin from it instead of the
-/// newest batch's, so that an idle log does not look at the same open transaction over and over. Lost at a
-/// restart, which costs only that look.
-struct QuietStep {
-    Number last = 0;
-    Snapshot snapshot;
+/// As the last step of this process left it; only the sender numbers. `table`: onerepl.batch then, which is
+/// another one after the extension was created anew. Its snapshot is newer than the newest batch's if the
+/// last step found nothing, so that an idle log does not look at the same open transaction over and over.
+struct Known {
+    Oid table = InvalidOid;
+    Position position;
 };
-QuietStep quiet_step;
+Known known;
+/// Where the newest batch's commit ends in the WAL; 0: it is on disk.
+std::uint64_t last_commit = 0;
+
+void forget_known() {
+    known = Known{};
+    recent_batches().clear();
+}
 
 Position read_position() {
     Position position;
@@ -94,8 +102,22 @@ Position read_position() {
     return position;
 }
 
+Oid batch_table() {
+    return pg::call([] { return capture::own_relation("batch"); });
+}
+
+Position position_at_begin(Oid table) {
+    if (known.table == table) return known.position;
+    forget_known();
+    return read_position();
+}
+
 Snapshot current_snapshot() {
-    return parse_snapshot(pg::query_text("SELECT pg_catalog.pg_current_snapshot()::text").value_or(""));
+    const char* const output = pg::call([] {
+        const Datum snapshot = DirectFunctionCall1(pg_current_snapshot, 0);  // takes no argument
+        return DatumGetCString(DirectFunctionCall1(pg_snapshot_out, snapshot));
+    });
+    return parse_snapshot(output);
 }
 
 /// A setting for the rest of this transaction.
@@ -104,100 +126,54 @@ void set_local(const char* name, const char* value) {
         [&] { set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false); });
 }
 
-/// The last packs of new transactions in a fixed order. $1, $2: xids from .. below; $3: others that ended.
-const char* const new_transactions =
-    "SELECT xid, count, flags, log_table FROM ("
-    " SELECT xid, place, count, flags, 0 AS log_table FROM onerepl.change_0 WHERE last AND xid >= $1 AND xid "
-    "< $2"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid >= $1 AND xid < $2"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid >= $1 AND xid < $2"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid >= $1 AND xid < $2"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 0 FROM onerepl.change_0 WHERE last AND xid = ANY ($3)"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid = ANY ($3)"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid = ANY ($3)"
-    " UNION ALL"
-    " SELECT xid, place, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid = ANY ($3)"
-    ") AS found ORDER BY place, xid";
-
-SPIPlanPtr new_transactions_plan() {
-    static SPIPlanPtr plan = nullptr;
-    if (plan != nullptr) return plan;
-    SPIPlanPtr made = pg::call([] {
-        Oid types[] = {XID8OID, XID8OID, XID8ARRAYOID};
-        SPIPlanPtr prepared = SPI_prepare_cursor(new_transactions, 3, types, CURSOR_OPT_GENERIC_PLAN);
-        if (prepared == nullptr) elog(ERROR, "could not prepare the numbering query");
-        SPI_keepplan(prepared);
-        return prepared;
-    });
-    return plan = made;
+/// The tables have no statistics worth the name; the new end of the log, and chunks, are found by index. JIT:
+/// what is switched off looks expensive.
+void use_indexes() {
+    set_local("enable_seqscan", "off");
+    set_local("enable_bitmapscan", "off");
+    set_local("jit", "off");
 }
 
-Datum xid8(std::uint64_t xid) {
-    return FullTransactionIdGetDatum(FullTransactionIdFromU64(xid));
+Datum bytea(ByteView bytes) {
+    return pg::Param(bytes).value;
 }
 
-/// Hands out the new transactions in chunks, from a portal: bounded memory however many there are.
-class NewTransactions {
-  public:
-    NewTransactions(const Snapshot& before, const Snapshot& now) {
-        std::vector<Datum> others;
-        for (std::uint64_t xid : ended(before, now)) others.push_back(xid8(xid));
-        SPIPlanPtr plan = new_transactions_plan();
-        portal_ = pg::call([&] {
-            ArrayType* array = construct_array(others.data(), static_cast<int>(others.size()), XID8OID, 8,
-                                               FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
-            Datum values[] = {xid8(before.xmax), xid8(now.xmax), PointerGetDatum(array)};
-            return SPI_cursor_open(nullptr, plan, values, nullptr, true);
-        });
-    }
+Datum snapshot_datum(const Snapshot& snapshot) {
+    return pg::call(
+        [&] { return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(snapshot.text.c_str())); });
+}
 
-    /// Replaces `chunk`; empty at the end. The numbers begin after `last`.
-    void next(Number last, std::vector<NumberedTransaction>& chunk) {
-        chunk.clear();
-        pg::call([&] { SPI_cursor_fetch(portal_, true, batch_transaction_limit); });
-        SPITupleTable* const table = SPI_tuptable;
-        for (std::uint64_t i = 0; i < table->numvals; i++) {
-            const pg::Row row(table->vals[i], table->tupdesc);
-            NumberedTransaction transaction;
-            transaction.xid = row.number(0);  // xid8 is an unsigned int8 inside
-            transaction.first = last + 1;
-            transaction.count = row.number(1);
-            transaction.flags = static_cast<std::uint32_t>(row.int4(2));
-            transaction.table = static_cast<std::uint32_t>(row.int4(3));
-            chunk.push_back(transaction);
-            last = transaction.last();
-        }
-        pg::call([&] { SPI_freetuptable(table); });
-    }
-
-    void close() {
-        pg::call([&] { SPI_cursor_close(portal_); });
-    }
-
-  private:
-    Portal portal_;
+/// One step's way from the position at its begin.
+struct Step {
+    Oid table = InvalidOid;  // onerepl.batch
+    Position position;
+    Snapshot now;
+    bool held = false;
+    std::vector<RecentBatches::Entry> written;
+    std::size_t transactions = 0;
 };
 
-/// Writes one batch row and moves `position` behind it. `snapshot`: only for the last of a step.
-void write_batch(Position& position, const std::vector<NumberedTransaction>& transactions,
-                 const Snapshot* snapshot) {
+/// Writes one batch row and moves the position behind it. The snapshot only comes with the last of a step.
+void write_batch(Step& step, const std::vector<NumberedTransaction>& transactions, bool last) {
     Batch batch;
     batch.numbers = {transactions.front().first, transactions.back().last()};
-    batch.before = position.identity;
+    batch.before = step.position.identity;
     batch.random = random_array<Identity>();
-    pg::execute(
-        "INSERT INTO onerepl.batch (first, last, identity_before, random, snapshot, transactions)"
-        " VALUES ($1, $2, $3, $4, $5::pg_catalog.pg_snapshot, $6)",
-        {batch.numbers.first, batch.numbers.last, ByteView(batch.before), ByteView(batch.random),
-         snapshot ? pg::Param(snapshot->text) : pg::Param::null(TEXTOID), encode_transactions(transactions)});
-    position.last = batch.numbers.last;
-    position.identity = identity_at(batch, position.last);
+    Bytes encoded = encode_transactions(transactions);
+    const Datum values[] = {
+        Int64GetDatum(static_cast<std::int64_t>(batch.numbers.first)),
+        Int64GetDatum(static_cast<std::int64_t>(batch.numbers.last)),
+        bytea(batch.before),
+        bytea(batch.random),
+        last ? snapshot_datum(step.now) : Datum{0},
+        bytea(encoded),
+        TimestampTzGetDatum(GetCurrentTimestamp()),
+    };
+    const bool nulls[] = {false, false, false, false, !last, false, false};
+    pg::call([&] { capture::insert_row(step.table, values, nulls); });
+    step.position.last = batch.numbers.last;
+    step.position.identity = identity_at(batch, step.position.last);
+    step.written.push_back({batch, std::move(encoded)});
 }
 
 NumberingGuest* registered_guest = nullptr;
@@ -217,7 +193,9 @@ class Guest {
   public:
     explicit Guest(NumberingGuest* guest) : guest_(guest) {}
     bool begin() {
-        return guest_ && at_work([&] { return guest_->begin(); });
+        if (!guest_ || !guest_->is_expected()) return false;
+        use_indexes();
+        return at_work([&] { return guest_->begin(); });
     }
     std::vector<NumberedTransaction> before(Number first, bool changes) {
         if (!guest_) return {};
@@ -244,22 +222,9 @@ void put_in_front(const std::vector<NumberedTransaction>& front, std::vector<Num
     chunk.insert(chunk.begin(), front.begin(), front.end());
 }
 
-/// True if something was written. Only the step's last batch holds its snapshot.
-bool number_new(Position& position, const Snapshot& now, Guest& guest) {
-    const bool more_behind = guest.begin();
-    NewTransactions found(position.snapshot, now);
-    std::vector<NumberedTransaction> chunk, following;
-    found.next(position.last, chunk);
-    put_in_front(guest.before(position.last + 1, !chunk.empty()), chunk);
-    const bool any = more_behind || !chunk.empty();
-    while (!chunk.empty()) {
-        found.next(chunk.back().last(), following);
-        write_batch(position, chunk, following.empty() && !more_behind ? &now : nullptr);
-        chunk.swap(following);
-    }
-    found.close();
-    if (more_behind) write_batch(position, guest.behind(position.last + 1), &now);
-    return any;
+/// What was running at the last step and is so no more, and what has begun since.
+NewXids new_xids(const Snapshot& before, const Snapshot& now) {
+    return {before.xmax, now.xmax, ended(before, now)};
 }
 
 /// False: somebody holds numbering (onerepl.hold_numbering). The lock is older than the step's snapshot, so
@@ -271,35 +236,46 @@ bool may_number() {
     });
 }
 
-/// One step. `complete` as in number_changes.
-Number number_with(Guest& guest, bool* complete) {
-    bool held = false;
-    Position position;
-    Snapshot now;
-    bool any = false;
-    pg::in_transaction(
-        [&] {
-            // The tables have no statistics worth the name; the new end of the log is always found by index.
-            set_local("enable_seqscan", "off");
-            set_local("enable_bitmapscan", "off");
-            set_local("jit", "off");  // what is switched off looks expensive, and chunks are read quickly
-            // Durable whatever the database's setting; a setting that waits for more than our disk is left
-            // alone.
-            if (synchronous_commit == SYNCHRONOUS_COMMIT_OFF) set_local("synchronous_commit", "on");
-            position = read_position();
-            if (held) return;
-            if (!quiet_step.snapshot.text.empty() && quiet_step.last == position.last)
-                position.snapshot = quiet_step.snapshot;
-            now = current_snapshot();
-            any = number_new(position, now, guest);
-        },
-        true, [&] { held = !may_number(); });
-    if (!held) {
-        guest.committed();
-        quiet_step = any ? QuietStep{} : QuietStep{position.last, std::move(now)};
+void number_new(Step& step, Guest& guest) {
+    const bool more_behind = guest.begin();
+    const NewXids xids = new_xids(step.position.snapshot, step.now);
+    NewTransactions found(xids);
+    std::vector<NumberedTransaction> batch, following;
+    found.next(step.position.last, batch);
+    step.transactions = batch.size();
+    put_in_front(guest.before(step.position.last + 1, !batch.empty()), batch);
+    while (!batch.empty()) {
+        found.next(batch.back().last(), following);
+        write_batch(step, batch, following.empty() && !more_behind);
+        batch.swap(following);
     }
-    if (complete != nullptr) *complete = !held;
-    return position.last;
+    found.close();
+    if (more_behind) write_batch(step, guest.behind(step.position.last + 1), true);
+}
+
+Numbered number_with(Guest& guest) {
+    Step step;
+    try {
+        pg::in_transaction(
+            [&] {
+                pg::commit_without_wait();
+                step.table = batch_table();
+                step.position = position_at_begin(step.table);
+                step.now = current_snapshot();
+                if (!step.held) number_new(step, guest);
+            },
+            true, [&] { step.held = !may_number(); });
+    } catch (...) {
+        forget_known();
+        throw;
+    }
+    if (step.held) return {step.position.last, 0, false};
+    guest.committed();
+    if (!step.written.empty()) last_commit = pg::last_commit();
+    for (RecentBatches::Entry& entry : step.written) recent_batches().add(std::move(entry));
+    step.position.snapshot = std::move(step.now);
+    known = {step.table, std::move(step.position)};
+    return {known.position.last, step.transactions, true};
 }
 
 }  // namespace
@@ -308,18 +284,23 @@ void set_numbering_guest(NumberingGuest* guest) {
     registered_guest = guest;
 }
 
-Number number_changes(bool* complete) {
+Numbered number_changes() {
     for (int tries = 0; tries < tries_with_guest; tries++) {
         Guest guest(registered_guest);
         try {
-            return number_with(guest, complete);
+            return number_with(guest);
         } catch (const pg::Error& error) {
             if (!guest.works()) throw;
             registered_guest->failed(error.report());
         }
     }
     Guest nobody(nullptr);
-    return number_with(nobody, complete);
+    return number_with(nobody);
+}
+
+void wait_for_numbers() noexcept {
+    if (last_commit != 0) pg::wait_for_commit(last_commit);
+    last_commit = 0;
 }
 
 Number last_number() {

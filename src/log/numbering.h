@@ -13,6 +13,8 @@ namespace onerepl::log {
 class NumberingGuest {
   public:
     virtual ~NumberingGuest() = default;
+    /// False: `begin` is not called, and `behind` neither. Asked after the step has taken its snapshot.
+    virtual bool is_expected() const = 0;
     /// Before anything else. True: `behind` will give at least one transaction.
     virtual bool begin() = 0;
     /// Transactions whose numbers begin at `first` and follow each other, empty for none.
@@ -28,13 +30,24 @@ class NumberingGuest {
 /// This process's guest, for every step from now on; null: none.
 void set_numbering_guest(NumberingGuest* guest);
 
+/// What a step gave.
+struct Numbered {
+    Number last = 0;               // M
+    std::size_t transactions = 0;  // that got their numbers in it
+    bool complete = true;          // false: somebody held numbering
+};
+
 /// One numbering step, in a transaction of its own (call it outside of one, in a background worker). Gives
 /// numbers to the transactions that its snapshot sees and the last step's did not, ordered by (place, xid),
-/// and returns M, the largest number, when that is on disk. Without news it writes nothing and costs one
-/// indexed query. Memory is bounded however many transactions there are. `complete`, if given: false when
-/// somebody holds numbering (onerepl.hold_numbering), so that nothing got a number. Throws pg::Error; nothing
-/// has changed then.
-Number number_changes(bool* complete = nullptr);
+/// and returns M, the largest number, which need not be on disk yet: see wait_for_numbers. Without news it
+/// writes nothing and costs a look at the log's indexes. Memory is bounded however many transactions there
+/// are. Nothing gets a number while somebody holds numbering (onerepl.hold_numbering). Throws pg::Error;
+/// nothing has changed then.
+Numbered number_changes();
+
+/// Returns when all numbers that this process gave are on disk, and so may be told to others. Outside of a
+/// transaction.
+void wait_for_numbers() noexcept;
 
 /// M: the largest number, 0 when the log is empty. In a transaction with SPI connected.
 Number last_number();

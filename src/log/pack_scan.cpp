@@ -7,6 +7,7 @@ extern "C" {
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/namespace.h"
+#include "storage/bufmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
@@ -46,6 +47,11 @@ const LogTables::Opened& LogTables::open(std::uint32_t table) {
         opened.index = index_open(index_id, AccessShareLock);
     });
     return opened;
+}
+
+bool LogTables::is_empty(std::uint32_t table) {
+    const Opened& opened = open(table);
+    return pg::call([&] { return RelationGetNumberOfBlocks(opened.table) == 0; });
 }
 
 void LogTables::close() {
@@ -93,6 +99,44 @@ ByteView PackScan::data() const {
 }
 
 void PackScan::close() {
+    pg::call([&] { systable_endscan_ordered(scan_); });
+}
+
+LastPackScan::LastPackScan(LogTables& tables, std::uint32_t table, std::uint64_t first, std::uint64_t end) {
+    const LogTables::Opened& opened = tables.open(table);
+    table_ = opened.table;
+    transaction_.table = table;
+    scan_ = pg::call([&] {
+        ScanKeyData keys[2];
+        ScanKeyInit(&keys[0], att_xid, BTGreaterEqualStrategyNumber, F_XID8GE,
+                    FullTransactionIdGetDatum(FullTransactionIdFromU64(first)));
+        ScanKeyInit(&keys[1], att_xid, BTLessStrategyNumber, F_XID8LT,
+                    FullTransactionIdGetDatum(FullTransactionIdFromU64(end)));
+        return systable_beginscan_ordered(opened.table, opened.index, GetActiveSnapshot(), 2, keys);
+    });
+}
+
+bool LastPackScan::next() {
+    return pg::call([&] {
+        const TupleDesc description = RelationGetDescr(table_);
+        for (;;) {
+            CHECK_FOR_INTERRUPTS();
+            HeapTuple tuple = systable_getnext_ordered(scan_, ForwardScanDirection);
+            if (!HeapTupleIsValid(tuple)) return false;
+            bool null;
+            if (!DatumGetBool(heap_getattr(tuple, att_last, description, &null))) continue;
+            transaction_.xid = U64FromFullTransactionId(
+                DatumGetFullTransactionId(heap_getattr(tuple, att_xid, description, &null)));
+            transaction_.count = DatumGetUInt64(heap_getattr(tuple, att_count, description, &null));
+            transaction_.flags =
+                static_cast<std::uint32_t>(DatumGetInt32(heap_getattr(tuple, att_flags, description, &null)));
+            place_ = DatumGetUInt64(heap_getattr(tuple, att_place, description, &null));
+            return true;
+        }
+    });
+}
+
+void LastPackScan::close() {
     pg::call([&] { systable_endscan_ordered(scan_); });
 }
 

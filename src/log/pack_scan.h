@@ -24,6 +24,8 @@ class LogTables {
         Relation index = nullptr;
     };
     const Opened& open(std::uint32_t table);
+    /// No snapshot taken before this call sees a row in it.
+    bool is_empty(std::uint32_t table);
     void close();
 
   private:
@@ -56,6 +58,26 @@ class PackScan {
     bool last_ = false;
     std::uint64_t count_ = 0;
     Datum data_ = 0;
+};
+
+/// The last packs of the transactions with xids from `first` below `end` that the active snapshot sees, in
+/// the order of their xids. As PackScan.
+class LastPackScan {
+  public:
+    LastPackScan(LogTables& tables, std::uint32_t table, std::uint64_t first, std::uint64_t end);
+
+    bool next();
+    void close();
+
+    /// The transaction at hand; its first number is not set.
+    const NumberedTransaction& transaction() const { return transaction_; }
+    std::uint64_t place() const { return place_; }
+
+  private:
+    Relation table_;
+    SysScanDesc scan_;
+    NumberedTransaction transaction_;
+    std::uint64_t place_ = 0;
 };
 
 }  // namespace onerepl::log

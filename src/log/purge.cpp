@@ -120,12 +120,11 @@ Seal read_seal(std::uint32_t table, const Situation& situation) {
 
 void seal_table(std::uint32_t table) {
     if (!with_lock(table, "SHARE", [] {})) return;
-    bool complete = false;
-    const Number last = number_changes(&complete);
-    if (!complete) return;
+    const Numbered numbered = number_changes();
+    if (!numbered.complete) return;
     pg::in_transaction([&] {
         pg::execute("INSERT INTO onerepl.log_seal (log_table, last) VALUES ($1, $2)",
-                    {static_cast<std::int32_t>(table), last});
+                    {static_cast<std::int32_t>(table), numbered.last});
     });
 }
 
@@ -217,10 +216,9 @@ void purge_descriptions(const Situation& situation) {
     std::vector<std::uint64_t> replaced;
     pg::in_transaction([&] { replaced = find_replaced(); });
     if (replaced.empty()) return;
-    bool complete = false;
-    const Number last = number_changes(&complete);
-    if (!complete) return;
-    for (std::uint64_t id : replaced) replaced_descriptions.emplace(id, last);
+    const Numbered numbered = number_changes();
+    if (!numbered.complete) return;
+    for (std::uint64_t id : replaced) replaced_descriptions.emplace(id, numbered.last);
     pg::in_transaction([&] {
         const Number oldest = std::min(first_number(), situation.confirmed + 1);
         std::erase_if(replaced_descriptions, [&](const auto& entry) {

@@ -12,6 +12,7 @@ extern "C" {
 #include "log/pack_cache.h"
 #include "log/pack_scan.h"
 #include "log/reader.h"
+#include "log/recent_batches.h"
 #include "log/transaction_order.h"
 #include "pg/spi.h"
 
@@ -102,6 +103,8 @@ void Reader::State::fetch_batches(Number n) {
 bool Reader::State::load_batch(Number n) {
     if (batch.contains(n)) return true;
     while (!following.empty() && following.front().numbers.last < n) following.pop_front();
+    const auto* recent = following.empty() ? recent_batches().find(n) : nullptr;
+    if (recent) following.push_back({recent->batch.numbers, recent->transactions});
     if (following.empty() || !following.front().numbers.contains(n)) fetch_batches(n);
     if (following.empty() || !following.front().numbers.contains(n)) return false;
     auto decoded = decode_transactions(following.front().transactions, following.front().numbers.first);

@@ -96,10 +96,18 @@ void commit_without_wait() {
 }
 
 void wait_for_commits() noexcept {
-    if (XLogRecPtrIsInvalid(XactLastCommitEnd)) return;
+    wait_for_commit(last_commit());
+}
+
+std::uint64_t last_commit() {
+    return XactLastCommitEnd;
+}
+
+void wait_for_commit(std::uint64_t end) noexcept {
+    if (XLogRecPtrIsInvalid(end)) return;
     HOLD_INTERRUPTS();
-    XLogFlush(XactLastCommitEnd);
-    SyncRepWaitForLSN(XactLastCommitEnd, true);
+    XLogFlush(end);
+    SyncRepWaitForLSN(end, true);
     RESUME_INTERRUPTS();
 }
 

@@ -28,4 +28,9 @@ void commit_without_wait();
 /// any). Outside of a transaction. Ends in a PANIC if the disk fails, like any commit.
 void wait_for_commits() noexcept;
 
+/// Where the last commit of this process ends in the WAL; 0: there was none.
+std::uint64_t last_commit();
+/// As wait_for_commits, for what was committed up to `end`.
+void wait_for_commit(std::uint64_t end) noexcept;
+
 }  // namespace onerepl::pg

@@ -7,11 +7,20 @@
 
 namespace onerepl::receiver {
 
+namespace {
+
+bool is_chunk(const ObjectTransfer& transfer) {
+    return !transfer.record.empty() && transfer.record[0] == static_cast<std::uint8_t>(Operation::chunk);
+}
+
+}  // namespace
+
 void Incoming::add(const ObjectTransfer& transfer, ByteView frame) {
     auto before = [](const Taken& a, const Taken& b) {
         return std::pair(a.transfer.n, a.transfer.part) < std::pair(b.transfer.n, b.transfer.part);
     };
     Taken taken{transfer, frame};
+    has_chunk_ = has_chunk_ || is_chunk(transfer);
     // Nearly always they come in order.
     if (taken_.empty() || before(taken_.back(), taken))
         taken_.push_back(taken);
@@ -33,6 +42,11 @@ bool Incoming::holds(Range numbers) const {
     return expected > numbers.last;
 }
 
+bool Incoming::is_all_of(Range numbers) const {
+    return holds(numbers) && !has_chunk_ && taken_.front().transfer.n == numbers.first &&
+           taken_.back().transfer.n == numbers.last;
+}
+
 Bytes Incoming::frames(const Spool& spool) const {
     Bytes out;
     for (std::size_t i = find(spool.numbers.first);
@@ -47,8 +61,7 @@ namespace {
 
 /// False: it is no chunk, or has no rows to be left out.
 bool leave_out_rows(ObjectTransfer& transfer, Bytes& record) {
-    constexpr auto chunk = static_cast<std::uint8_t>(Operation::chunk);
-    if (transfer.parts > 1 || transfer.record.empty() || transfer.record[0] != chunk) return false;
+    if (transfer.parts > 1 || !is_chunk(transfer)) return false;
     std::optional<Record> decoded = decode_record(transfer.record);
     if (!decoded || decoded->chunk.verify) return false;
     decoded->chunk.rows = {};

@@ -14,6 +14,10 @@ class Incoming {
     bool empty() const { return taken_.empty(); }
     /// True if all of `numbers` is here, each record whole.
     bool holds(Range numbers) const;
+    /// True if it holds `numbers` and nothing else, and no chunk: what `log_frames` gives are its frames as
+    /// they came.
+    bool is_all_of(Range numbers) const;
+    std::size_t size() const { return taken_.size(); }
     /// The frames of what is to be spooled.
     Bytes frames(const Spool& spool) const;
     /// The frames of all records of `numbers` for the log: chunks of refreshes without their rows, which are
@@ -29,6 +33,7 @@ class Incoming {
     std::size_t find(Number n) const;
 
     std::vector<Taken> taken_;  // by number and part, once sorted
+    bool has_chunk_ = false;
 };
 
 /// Gives records of `numbers`, all of which `incoming` holds.

@@ -4,6 +4,11 @@
 
 #include "receiver/link_receiver.h"
 
+extern "C" {
+#include "utils/timestamp.h"
+}
+
+#include "capture/log_tables.h"
 #include "core/crypto.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
@@ -24,21 +29,36 @@ constexpr Time first_retry = 200 * millisecond;
 constexpr Time longest_retry = 30 * second;
 constexpr Time contact_interval = 1 * second;
 
-static_assert(sizeof(CentralWaits) <= shared::link_memory_size);
+/// What is kept in memory is read again this often, whether or not somebody gave an order.
+constexpr Time reload_interval = 1 * second;
 
-void load_position(const Link& link, CentralState& state) {
+/// Gives the position's sequence number.
+std::int64_t load_position(const Link& link, CentralState& state) {
+    std::int64_t seq = 0;
     state.start = link.start.value_or(0);
     state.start_identity = link.start_identity;
     state.started = link.start.has_value();
     state.written = state.start;
     state.identity = state.start_identity;
-    pg::query("SELECT written, identity FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+    pg::query("SELECT written, identity, seq FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1",
               {link.id}, [&](const pg::Row& row) {
                   state.written = row.number(0);
                   const Bytes identity = row.bytea(1);
                   std::copy_n(identity.begin(), std::min(identity.size(), state.identity.size()),
                               state.identity.begin());
+                  seq = row.int8(2);
               });
+    return seq;
+}
+
+/// By hand: it comes with each body. Must be in the transaction that writes the rows.
+void store_position(int link, std::int64_t seq, Number written, const Identity& identity) {
+    const Datum bytes = pg::Param(ByteView(identity)).value;
+    pg::call([&] {
+        const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(written), bytes,
+                                TimestampTzGetDatum(GetCurrentTimestamp())};
+        capture::insert_row(capture::own_relation("applied"), values);
+    });
 }
 
 /// As onerepl_status() knows the states of a remote.
@@ -56,15 +76,22 @@ void reload(Link& link) {
 }  // namespace
 
 struct LinkReceiver::Turn {
-    Turn(Time now, const CentralConfig& config, CentralState state, CentralWaits& waits, Journal& journal)
-        : central(now, config, std::move(state), waits, journal) {}
+    Turn(Time now, const CentralConfig& config, LinkState state, CentralWaits& waits, Journal& journal)
+        : central(now, config, std::move(state.central), waits, journal),
+          known(std::move(state.known)),
+          position_seq(state.position_seq) {}
     Central central;
     Incoming incoming;
     KnownFailures known;
+    std::int64_t position_seq;             // of the newest position
     std::optional<apply::Outcome> failed;  // to be stored
     std::vector<std::uint64_t> lacking;
-    bool over = false;  // no more is written in this turn
+    bool over = false;   // no more is written in this turn
+    bool moved = false;  // the position, since apply was called
+    bool spooled = false;
+    const Body* body = nullptr;  // null: a look without one
     const RemoteHeader* header = nullptr;
+    std::size_t frames = 0;  // of the body
 };
 
 LinkReceiver::LinkReceiver(Link link, const Uuid& own_id)
@@ -83,37 +110,56 @@ CentralConfig LinkReceiver::config() const {
     return config;
 }
 
-CentralWaits& LinkReceiver::waits() {
-    void* memory = shared::link_memory(link_.id);
-    return memory ? *static_cast<CentralWaits*>(memory) : own_waits_;
+/// Under the link's lock.
+void LinkReceiver::begin_turn() {
+    static_assert(sizeof(SharedLink) <= shared::link_memory_size);
+    shared_ = static_cast<SharedLink*>(shared::link_memory(link_.id));
+    if (shared_ == nullptr) {
+        shared_ = &own_shared_;
+        kept_.there = false;  // others can not be seen
+    }
 }
 
-namespace {
-
-/// What is durable of the link, under the link's lock.
-CentralState load_state(Link& link, KnownFailures& known) {
-    CentralState state;
+/// What is durable of the link, from memory where that is sure to hold.
+LinkReceiver::LinkState LinkReceiver::load_state() {
+    const bool holds = kept_.there && kept_.turn == shared_->turns &&
+                       kept_.orders == shared::receiver_orders() &&
+                       worker::now() - kept_.loaded_at < reload_interval;
+    kept_.there = false;  // until this turn has ended well
+    shared_->turns++;
+    if (holds) return std::move(kept_.state);
+    kept_.orders = shared::receiver_orders();
+    kept_.loaded_at = worker::now();
+    LinkState state;
     pg::in_transaction([&] {
-        reload(link);
-        load_position(link, state);
-        load_waiting(link.id, state);
-        known = load_failures(link.id);
-        state.failed_at = known.undecided;
+        reload(link_);
+        state.position_seq = load_position(link_, state.central);
+        load_waiting(link_.id, state.central);
+        state.known = load_failures(link_.id);
+        state.central.failed_at = state.known.undecided;
     });
-    state.paused = link.paused;
-    state.stop = link.stop;
+    state.central.paused = link_.paused;
+    state.central.stop = link_.stop;
     return state;
 }
 
-}  // namespace
+/// At the end of a turn.
+void LinkReceiver::keep_state(const Turn& turn) {
+    const CentralState& state = turn.central.state();
+    if (!state.started || state.stop != Stop::none || turn.known.any || turn.failed || turn.over ||
+        turn.spooled || !state.waiting.empty() || !state.partial.empty() || shared_ == &own_shared_)
+        return;
+    kept_.state = {state, turn.known, turn.position_seq};
+    kept_.turn = shared_->turns;
+    kept_.there = true;
+}
 
 Bytes LinkReceiver::receive(const Body& body) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return receive_without_lock(body);
-    KnownFailures known;
-    CentralState state = load_state(link_, known);
-    Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
-    turn.known = std::move(known);
+    begin_turn();
+    Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
+    turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
     if (!addressed_here(body)) {
         turn.central.stop(Stop::wrong_peer);
@@ -125,7 +171,9 @@ Bytes LinkReceiver::receive(const Body& body) {
         return encode_reply(body, {turn.central.header(), {}});
     }
     finish(turn);
-    return encode_reply(body, turn.central.reply(worker::now()));
+    const Reply reply = turn.central.reply(worker::now());
+    keep_state(turn);
+    return encode_reply(body, reply);
 }
 
 /// P9: it is from the remote that the link is bound to, and meant for this database.
@@ -145,10 +193,9 @@ bool LinkReceiver::answers_this_start(const Turn& turn, const Body& body) const 
 Time LinkReceiver::look() {
     const LinkLock lock(link_.id);
     if (!lock.held()) return 1 * second;
-    KnownFailures known;
-    CentralState state = load_state(link_, known);
-    Turn turn(worker::now(), config(), std::move(state), waits(), journal_);
-    turn.known = std::move(known);
+    begin_turn();
+    kept_.there = false;
+    Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
     write_ready(turn);
     const Time wait = turn.central.tick(worker::now()) - worker::now();
     finish(turn);
@@ -163,6 +210,7 @@ void LinkReceiver::read_messages(Turn& turn, const Body& body) {
         if (const auto* message = std::get_if<Message>(&frames.back().value))
             if (const auto* state = std::get_if<RemoteState>(message)) echo = state->echo;
     }
+    turn.frames = frames.size();
     const bool admitted = turn.central.admit(worker::now(), *turn.header, echo);
     for (const FrameResult& frame : frames) {
         const auto* message = std::get_if<Message>(&frame.value);
@@ -211,6 +259,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     const bool direct = turn.incoming.holds(ready.numbers);
     if (!direct) pg::in_transaction([&] { spool(turn); });
     const Number before = turn.central.state().written;
+    turn.moved = false;
     apply::Options options;
     options.resolutions = &turn.known.resolutions;
     auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
@@ -230,14 +279,11 @@ bool LinkReceiver::write_once(Turn& turn) {
 void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
     const std::optional<Identity> identity = turn.central.identity_at_end(written);
     if (!identity) throw pg::Error("XX000", "no identity is known at number " + std::to_string(written));
-    // Several transactions may be committed in one call of apply: the last position is the table's, not the
-    // core's.
-    const auto before = pg::query_int8(
-        "SELECT written FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1", {link_.id});
-    pg::execute(
-        "INSERT INTO onerepl.applied (link, seq, written, identity)"
-        " VALUES ($1, coalesce((SELECT max(seq) FROM onerepl.applied WHERE link = $1), 0) + 1, $2, $3)",
-        {link_.id, written, ByteView(*identity)});
+    // Several transactions may be committed in one call of apply: then the last position is the table's, not
+    // the core's.
+    const Number before = turn.moved ? last_position() : turn.central.state().written;
+    turn.moved = true;
+    store_position(link_.id, ++turn.position_seq, written, *identity);
     // Readers see the rows at once; the confirmation waits for the disk, where the link's lock is given up
     // (P5).
     pg::commit_without_wait();
@@ -245,15 +291,27 @@ void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
     if (from_queue) {
         finish_waiting(link_.id, written, keep_log);
     } else if (keep_log) {
-        const Range numbers{(before ? static_cast<Number>(*before) : turn.central.state().start) + 1,
-                            written};
+        const Range numbers{before + 1, written};
         pg::execute(
             "INSERT INTO onerepl.received (link, first, last, frames) VALUES ($1, $2, $3, $4) ON CONFLICT DO "
             "NOTHING",
-            {link_.id, numbers.first, numbers.last,
-             pack_frames(turn.incoming.log_frames(numbers, {*link_.peer, own_id_}), settings::compression)});
+            {link_.id, numbers.first, numbers.last, frames_for_log(turn, numbers)});
     }
     if (turn.known.any) finish_failures(link_.id, written);
+}
+
+/// As they came, compressed, if the body held nothing else.
+Bytes LinkReceiver::frames_for_log(const Turn& turn, Range numbers) const {
+    if (!turn.body->compressed.empty() && turn.incoming.size() == turn.frames &&
+        turn.incoming.is_all_of(numbers))
+        return pack_compressed(turn.body->compressed);
+    return pack_frames(turn.incoming.log_frames(numbers, {*link_.peer, own_id_}), settings::compression);
+}
+
+Number LinkReceiver::last_position() const {
+    CentralState state;
+    load_position(link_, state);
+    return state.written;
 }
 
 void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
@@ -288,7 +346,7 @@ void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
 /// What the turn has to leave behind in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
     const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
-    if (!turn.central.state_changed() && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
+    if (!must_store_state(turn) && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
         !turn.failed && journal_.empty() && !contact)
         return;
     pg::in_transaction([&] {
@@ -306,9 +364,16 @@ void LinkReceiver::finish(Turn& turn) {
 }
 
 void LinkReceiver::spool(Turn& turn) {
+    turn.spooled = turn.spooled || !turn.central.to_spool().empty();
     for (const Spool& spool : turn.central.to_spool())
         insert_waiting(link_.id, spool, turn.incoming.frames(spool), settings::compression);
     turn.central.spooled();
+}
+
+/// S_b is written with the rows; a start without rows has no row in onerepl.applied.
+bool LinkReceiver::must_store_state(const Turn& turn) const {
+    const CentralState& state = turn.central.state();
+    return (state.started && !link_.start) || state.stop != link_.stop;
 }
 
 void LinkReceiver::store_state(Turn& turn) {
@@ -318,17 +383,17 @@ void LinkReceiver::store_state(Turn& turn) {
         pg::execute("UPDATE onerepl.link SET start = $2, start_identity = $3 WHERE id = $1",
                     {link_.id, state.start, ByteView(state.start_identity)});
     if (state.stop != link_.stop) store_stop(link_, state.stop);
-    // S_b is written with the rows; a start without rows has no row in onerepl.applied.
 }
 
 /// Another receiver has the link: what is new goes to the queue, where that one finds it, and nothing is
 /// confirmed.
 Bytes LinkReceiver::receive_without_lock(const Body& body) {
-    KnownFailures known;
-    CentralState state = load_state(link_, known);
-    CentralWaits scratch{};
+    SharedLink scratch{};
+    shared_ = &scratch;
+    kept_.there = false;
     pg::JournalBuffer silent(link_.id);
-    Turn turn(worker::now(), config(), std::move(state), scratch, silent);
+    Turn turn(worker::now(), config(), load_state(), scratch.waits, silent);
+    turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
     if (turn.central.state().started) {
         read_messages(turn, body);
@@ -339,7 +404,7 @@ Bytes LinkReceiver::receive_without_lock(const Body& body) {
             pg::execute("SELECT pg_catalog.pg_current_xact_id()");
         });
     }
-    shared::wake_receivers();
+    shared::order_receivers();
     return encode_reply(body, {turn.central.header(), {}});
 }
 

@@ -29,6 +29,26 @@ class LinkReceiver {
 
   private:
     struct Turn;
+    /// What is durable of the link, and the sequence number of its newest position.
+    struct LinkState {
+        CentralState central;
+        KnownFailures known;
+        std::int64_t position_seq = 0;
+    };
+    /// In shared memory, for whoever holds the link's lock.
+    struct SharedLink {
+        CentralWaits waits;
+        std::uint64_t turns;  // of all receivers
+    };
+    /// What this receiver's last turn left, if nothing is queued or failed. It holds as long as no other
+    /// receiver had a turn, nobody gave an order, and it is young.
+    struct Kept {
+        bool there = false;
+        std::uint64_t turn = 0;
+        std::uint32_t orders = 0;
+        Time loaded_at = 0;
+        LinkState state;
+    };
     bool addressed_here(const Body& body) const;
     bool answers_this_start(const Turn& turn, const Body& body) const;
     void read_messages(Turn& turn, const Body& body);
@@ -39,18 +59,25 @@ class LinkReceiver {
     void take_outcome(Turn& turn, const apply::Outcome& outcome);
     void finish(Turn& turn);
     void spool(Turn& turn);
+    bool must_store_state(const Turn& turn) const;
     void store_state(Turn& turn);
     Bytes encode_reply(const Body& body, const Reply& reply) const;
     Bytes receive_without_lock(const Body& body);
     CentralConfig config() const;
-    CentralWaits& waits();
+    void begin_turn();
+    LinkState load_state();
+    void keep_state(const Turn& turn);
+    Number last_position() const;
+    Bytes frames_for_log(const Turn& turn, Range numbers) const;
 
     Link link_;
     Uuid own_id_;
     pg::JournalBuffer journal_;
     apply::Applier applier_;
-    CentralWaits own_waits_{};  // where shared memory has no place left
-    Time retry_at_ = 0;         // after a transient error of apply
+    SharedLink own_shared_{};  // where shared memory has no place left
+    SharedLink* shared_ = nullptr;
+    Kept kept_;
+    Time retry_at_ = 0;  // after a transient error of apply
     Time retry_wait_ = 0;
     std::string told_transient_;
     Time contact_stored_ = 0;

@@ -9,15 +9,21 @@ namespace {
 constexpr std::size_t largest = std::size_t{1} << 30;  // what PostgreSQL can hold in one value
 }
 
+Bytes pack_compressed(ByteView compressed) {
+    Bytes packed;
+    packed.reserve(1 + compressed.size());
+    packed.push_back(1);
+    packed.insert(packed.end(), compressed.begin(), compressed.end());
+    return packed;
+}
+
 Bytes pack_frames(ByteView frames, int compression) {
     const std::optional<Bytes> compressed = compress(frames, compression);
+    if (compressed) return pack_compressed(*compressed);
     Bytes packed;
-    packed.reserve(1 + (compressed ? compressed->size() : frames.size()));
-    packed.push_back(compressed ? 1 : 0);
-    if (compressed)
-        packed.insert(packed.end(), compressed->begin(), compressed->end());
-    else
-        packed.insert(packed.end(), frames.begin(), frames.end());
+    packed.reserve(1 + frames.size());
+    packed.push_back(0);
+    packed.insert(packed.end(), frames.begin(), frames.end());
     return packed;
 }
 

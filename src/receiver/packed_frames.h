@@ -9,6 +9,8 @@
 namespace onerepl::receiver {
 
 Bytes pack_frames(ByteView frames, int compression);
+/// The same of frames that are compressed already.
+Bytes pack_compressed(ByteView compressed);
 /// nullopt if the bytes are damaged or announce more than a body may hold.
 std::optional<Bytes> unpack_frames(ByteView packed);
 

@@ -41,6 +41,7 @@ class Receiver : public http::Handler {
             if (now >= look_at_) worker::attempt([&] { wait = look(); });
             worker::attempt([&] { refusals_.flush(now); });
             if (index_ == 0) housekeeping_.turn(now);
+            poller_.arm();
             waiter_.wait(std::min(wait, std::max<Time>(look_at_ - worker::now(), 0)));
             look_at_ = waiter_.woken() ? 0 : look_at_;
             poller_.poll();

@@ -8,6 +8,7 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "worker/shared.h"
 #include "refresh/pace.h"
 
 extern "C" {
@@ -92,7 +93,13 @@ void ChunkMaker::load_chunks_in_flight() {
               [&](const pg::Row& row) { in_flight_.emplace_back(row.int4(0), row.number(1)); });
 }
 
+/// A refresh comes with an order, which is counted before its transaction gives up its locks.
+bool ChunkMaker::is_expected() const {
+    return busy_ || look_ || shared::sender_orders() != orders_;
+}
+
 bool ChunkMaker::begin() {
+    orders_ = shared::sender_orders();
     marks_.clear();
     copies_.clear();
     current_ = 0;
@@ -100,6 +107,7 @@ bool ChunkMaker::begin() {
     layouts_.trim();
     load();
     busy_ = !work_.empty();
+    look_ = false;
     if (!busy_) return false;
     pg::call([] { pg::begin_fixed_settings(); });  // until the end of the transaction
     settle();
@@ -173,6 +181,7 @@ std::vector<log::NumberedTransaction> ChunkMaker::before(Number first, bool) {
             transactions.push_back(mark(*work, first++));
     }
     current_ = 0;
+    marks_.clear();  // the next step may come without `begin`
     return transactions;
 }
 
@@ -223,7 +232,9 @@ void ChunkMaker::note_cancelled(const Work& work, Number n) {
 
 void ChunkMaker::failed(const pg::ErrorReport& report) {
     const std::uint64_t id = current_;
+    marks_.clear();
     work_.clear();
+    look_ = true;
     wait_ = retry_interval;
     if (id == 0 || pg::is_transient(report.sqlstate)) return;
     pg::in_transaction([&] {

@@ -13,6 +13,9 @@ namespace onerepl::refresh {
 
 class ChunkMaker : public log::NumberingGuest {
   public:
+    bool is_expected() const override;
+    /// Although no order came: the next numbering step looks.
+    void look_again() { look_ = true; }
     bool begin() override;
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> behind(Number first) override;
@@ -57,6 +60,8 @@ class ChunkMaker : public log::NumberingGuest {
     std::uint64_t current_ = 0;  // the refresh at work, for `failed`
     Time wait_ = 0;
     bool busy_ = false;
+    bool look_ = true;
+    std::uint32_t orders_ = 0;  // shared::sender_orders when it looked
 };
 
 }  // namespace onerepl::refresh

@@ -3,6 +3,11 @@
 
 #include "sender/link_sender.h"
 
+extern "C" {
+#include "utils/timestamp.h"
+}
+
+#include "capture/log_tables.h"
 #include "core/crypto.h"
 #include "log/reader.h"
 #include "pg/settings.h"
@@ -33,6 +38,15 @@ RemotePosition load_position(const Link& link) {
                   position.confirmed = std::max(position.start, row.number(1));
               });
     return position;
+}
+
+/// By hand: it comes with each answer, and the foreign key's check would lock the link's row.
+void store_position(int link, std::int64_t seq, Number sent, Number confirmed) {
+    pg::call([&] {
+        const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(sent),
+                                UInt64GetDatum(confirmed), TimestampTzGetDatum(GetCurrentTimestamp())};
+        capture::insert_row(capture::own_relation("position"), values);
+    });
 }
 
 const char* flow_name(FlowState flow) {
@@ -104,6 +118,7 @@ Number LinkSender::transaction_end(Number n) {
 }
 
 void LinkSender::form() {
+    served_to_ = remote_.last();
     while (auto outgoing = remote_.next(worker::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
         if (built.missing) report_missing(*built.missing);
@@ -212,8 +227,7 @@ void LinkSender::note_contact(std::string error) {
 void LinkSender::store() {
     if (remote_.position_changed()) {
         const RemotePosition& position = remote_.position();
-        pg::execute("INSERT INTO onerepl.position (link, seq, sent, confirmed) VALUES ($1, $2, $3, $4)",
-                    {link_.id, ++position_seq_, position.sent, position.confirmed});
+        store_position(link_.id, ++position_seq_, position.sent, position.confirmed);
         if (position.stop != stop_stored_) store_stop(link_, position.stop);
         stop_stored_ = position.stop;
     }
@@ -228,7 +242,12 @@ void LinkSender::store() {
 Time LinkSender::time_to_wait() {
     const Time now = worker::now();
     const Time wait = std::max<Time>(0, remote_.wake_at() - now);
-    return contact_changed_ ? std::min(wait, contact_interval) : wait;
+    if (!contact_changed_) return wait;
+    return std::min(wait, std::max<Time>(0, contact_stored_ + contact_interval - now));
+}
+
+bool LinkSender::can_send() const {
+    return !link_.paused && remote_.stopped() == Stop::none && !remote_.is_waiting_after_failure();
 }
 
 }  // namespace onerepl::sender

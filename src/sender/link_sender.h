@@ -28,18 +28,23 @@ class LinkSender : private NumberedHistory {
     /// A numbering step has ended with M_a = last (P2).
     void numbered(Number last) { remote_.numbered(last); }
     bool wants_numbering() const { return remote_.wants_numbering(); }
+    /// M_a as the last `form` knew it.
+    Number served_to() const { return served_to_; }
 
     /// Forms what may be sent now. In a transaction; nothing leaves before `post`.
     void form();
-    /// Hands what was formed to the transport. Outside of a transaction.
+    bool has_formed() const { return !formed_.empty(); }
+    /// Hands what was formed to the transport. Outside of a transaction, when what it holds is on disk.
     void post();
     /// The transaction of `form` was rolled back.
     void discard_formed();
 
     /// Writes position, stop, contact and journal as far as they have changed. In a transaction.
     void store();
-    /// Microseconds until `form` may have something if nothing happens; 0: now.
+    /// Microseconds until `form` or `store` may have something to do if nothing happens; 0: now.
     Time time_to_wait();
+    /// False while the administrator, a stop, or the wait after a failure keeps transfers back.
+    bool can_send() const;
     /// S_a.
     Number confirmed() const { return remote_.position().confirmed; }
     Stop stopped() const { return remote_.stopped(); }
@@ -81,6 +86,7 @@ class LinkSender : private NumberedHistory {
     Time contact_stored_ = 0;
     Stop stop_stored_ = Stop::none;
     Number missing_told_ = 0;
+    Number served_to_ = 0;
 };
 
 }  // namespace onerepl::sender

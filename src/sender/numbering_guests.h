@@ -8,6 +8,7 @@ namespace onerepl::sender {
 
 class NumberingGuests : public log::NumberingGuest {
   public:
+    bool is_expected() const override { return chunks_.is_expected(); }
     bool begin() override { return chunks_.begin(); }
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> behind(Number first) override { return chunks_.behind(first); }
@@ -15,6 +16,7 @@ class NumberingGuests : public log::NumberingGuest {
     void failed(const pg::ErrorReport& report) override;
 
     const refresh::ChunkMaker& chunks() const { return chunks_; }
+    refresh::ChunkMaker& chunks() { return chunks_; }
     /// There is a central that has not heard of them.
     void tell_sequences_again() { sequences_.forget(); }
 

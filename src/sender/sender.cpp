@@ -24,8 +24,13 @@ namespace onerepl::sender {
 
 namespace {
 
-constexpr Time longest_wait = 5 * second;  // for housekeeping
+/// The tables are looked at this often although no order came.
+constexpr Time look_interval = 1 * second;
 constexpr Time after_error = 1 * second;
+/// Small transactions a numbering step finds, on average, from which on the sender rests between steps.
+constexpr double busy_load = 1.5;
+constexpr Time busy_rest = 3 * millisecond;
+constexpr Time longest_rest = 100 * millisecond;
 
 class Sender {
   public:
@@ -42,12 +47,14 @@ class Sender {
   private:
     using Links = std::map<int, std::unique_ptr<LinkSender>>;
 
-    /// Until a post has ended, somebody has committed, or the time is up. Bytes that come and go on sockets
-    /// meanwhile are no reason to look into the database.
+    /// Until a post has ended, somebody has committed or given an order, or the time is up. Bytes that come
+    /// and go on sockets meanwhile are no reason to look into the database.
     void wait_for_work(Time timeout) {
         const Time until = worker::now() + timeout;
         do {
+            poller_.arm();
             waiter_.wait(std::max<Time>(until - worker::now(), 0));
+            woken_ = woken_ || waiter_.woken();
             poller_.poll();
             completions_ = client_.turn(worker::now());
         } while (completions_.empty() && !waiter_.woken() && worker::now() < until);
@@ -55,15 +62,12 @@ class Sender {
 
     void turn() {
         const std::vector<http::Completion> completions = std::exchange(completions_, {});
-        if (!completions.empty()) each_link([&](LinkSender& link) { take(link, completions); });
         if (demand_.due(worker::now()) && !find_demand()) worker::finish();
-        confirmed_ = confirmed();
-        const Number last = log::number_changes();
-        load(last);
-        each_link([&](LinkSender& link) {
-            link.numbered(last);
-            send(link);
-        });
+        const bool look = note_orders();
+        if (numbering_is_due(look)) number();
+        if (look) load();
+        each_link([&](LinkSender& link) { serve(link, completions, look); });
+        log::wait_for_numbers();
     }
 
     /// What fails for one link is that link's affair.
@@ -74,22 +78,64 @@ class Sender {
         }
     }
 
-    static void take(LinkSender& link, const std::vector<http::Completion>& completions) {
-        if (std::none_of(completions.begin(), completions.end(),
-                         [&](const auto& each) { return link.owns(each.id); }))
-            return;
-        pg::in_transaction([&] {
-            // A position that is lost in a crash is sent again, and B drops what it has.
-            pg::commit_without_wait();
-            for (const http::Completion& completion : completions) link.completed(completion);
-            link.store();
-        });
+    /// True if tables that are kept in memory may have changed: links, what is blocked, refreshes.
+    bool note_orders() {
+        const std::uint32_t orders = shared::sender_orders();
+        const bool look = look_.due(worker::now()) || orders != orders_;
+        orders_ = orders;
+        if (look) guests_.chunks().look_again();
+        return look;
     }
 
-    static void send(LinkSender& link) {
+    // ---------------------------------------------------------------- numbering, and when
+
+    /// A step costs more than a small transaction. While they come faster than steps, the sender rests
+    /// between its steps; and longer while what it numbers can not be sent anyway, but not so long that
+    /// batches get large.
+    bool numbering_is_due(bool look) {
+        const bool asked =
+            std::ranges::any_of(links_, [](const auto& entry) { return entry.second->wants_numbering(); });
+        if (asked || look || guests_.chunks().is_expected()) return true;
+        return worker::now() >= number_at_ && (woken_ || resting_);
+    }
+
+    void number() {
+        const Time begun = worker::now();
+        if (resting_) shared::set_sender_resting(resting_ = false);
+        confirmed_ = confirmed();
+        const bool woken = std::exchange(woken_, false);
+        const log::Numbered numbered = log::number_changes();
+        woken_ = woken && !numbered.complete;
+        last_ = numbered.last;
+        load_ = (load_ * 7 + static_cast<double>(numbered.transactions)) / 8;
+        for (auto& [id, link] : links_) link->numbered(last_);
+        if (numbered.transactions > 0) rest(begun);
+    }
+
+    void rest(Time begun) {
+        const bool can_send =
+            std::ranges::any_of(links_, [](const auto& entry) { return entry.second->can_send(); });
+        const Time pause = !can_send ? longest_rest : load_ < busy_load ? 0 : busy_rest;
+        number_at_ = begun + pause;
+        if (pause > 0) shared::set_sender_resting(resting_ = true);
+    }
+
+    // ---------------------------------------------------------------- links
+
+    static bool is_answered(const LinkSender& link, const std::vector<http::Completion>& completions) {
+        return std::ranges::any_of(completions, [&](const auto& each) { return link.owns(each.id); });
+    }
+
+    /// Takes answers and forms what may be sent now, in one transaction. A position that is lost in a crash
+    /// is sent again, and B drops what it has; but what has got a number is on disk before it leaves (P4).
+    void serve(LinkSender& link, const std::vector<http::Completion>& completions, bool look) {
+        const bool answered = is_answered(link, completions);
+        if (!answered && !look && link.served_to() == last_ && link.time_to_wait() > 0) return;
         try {
             pg::in_transaction([&] {
                 pg::commit_without_wait();
+                if (answered)
+                    for (const http::Completion& completion : completions) link.completed(completion);
                 link.form();
                 link.store();
             });
@@ -97,10 +143,12 @@ class Sender {
             link.discard_formed();
             throw;
         }
+        if (!link.has_formed()) return;
+        log::wait_for_numbers();
         link.post();
     }
 
-    void load(Number last) {
+    void load() {
         pg::in_transaction([&] {
             if (!worker::extension_exists()) worker::finish();
             if (is_zero(own_id_)) own_id_ = load_database_id();
@@ -109,7 +157,7 @@ class Sender {
                 return std::none_of(links.begin(), links.end(),
                                     [&](const Link& link) { return link.id == known.first; });
             });
-            for (Link& link : links) update(std::move(link), last);
+            for (Link& link : links) update(std::move(link));
         });
     }
 
@@ -132,7 +180,7 @@ class Sender {
         return true;
     }
 
-    void update(Link link, Number last) {
+    void update(Link link) {
         if (refuse_copied(link)) return;
         auto& known = links_[link.id];
         // A link that was started anew has another N0, or is no longer stopped: everything kept about it is
@@ -140,7 +188,7 @@ class Sender {
         const bool anew = known && (known->link().challenge != link.challenge ||
                                     (known->stopped() != Stop::none && link.stop == Stop::none));
         if (known && !anew) return known->update(link);
-        known = std::make_unique<LinkSender>(std::move(link), own_id_, last, client_);
+        known = std::make_unique<LinkSender>(std::move(link), own_id_, last_, client_);
         guests_.tell_sequences_again();
     }
 
@@ -154,8 +202,10 @@ class Sender {
     Time time_to_wait() {
         // A refresh goes on when its chunks are confirmed.
         if (guests_.chunks().is_busy() && confirmed() != confirmed_) return 0;
-        Time wait = std::min(longest_wait, guests_.chunks().time_to_wait());
-        for (auto& [id, link] : links_) wait = std::min(wait, link->time_to_wait());
+        Time wait = std::min(look_interval, guests_.chunks().time_to_wait());
+        if (resting_) wait = std::min(wait, std::max<Time>(number_at_ - worker::now(), 0));
+        for (auto& [id, link] : links_)
+            wait = link->wants_numbering() ? 0 : std::min(wait, link->time_to_wait());
         return wait;
     }
 
@@ -164,6 +214,13 @@ class Sender {
     worker::Waiter waiter_;
     worker::RemoteHousekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
+    worker::Periodic look_{look_interval};
+    std::uint32_t orders_ = 0;
+    bool woken_ = true;  // somebody committed since the last numbering step
+    bool resting_ = false;
+    Time number_at_ = 0;  // not before
+    double load_ = 0;     // transactions a step, on average
+    Number last_ = 0;     // M
     std::vector<http::Completion> completions_;
     NumberingGuests guests_;
     Number confirmed_ = 0;  // as the last numbering step saw it

@@ -4,7 +4,21 @@ CREATE FUNCTION onerepl.wake_at_commit(sender bool, receivers bool) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_wake_at_commit'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.wake_at_commit(bool, bool) IS
-'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed.';
+'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed, and has them look into
+the tables again: what they know of links, blocked records, refreshes and failures is in their memory.';
+
+CREATE FUNCTION onerepl.link_changed() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM onerepl.wake_at_commit(true, true);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION onerepl.link_changed() IS
+'Trigger of onerepl.link: whoever changes a link, the workers learn of it.';
+CREATE TRIGGER changed AFTER INSERT OR UPDATE OR DELETE ON onerepl.link
+    FOR EACH STATEMENT EXECUTE FUNCTION onerepl.link_changed();
+ALTER TABLE onerepl.link ENABLE ALWAYS TRIGGER changed;
 
 CREATE FUNCTION onerepl.write_journal(level int, link int, rule text, message text, hint text DEFAULT NULL,
                                       first int8 DEFAULT NULL, last int8 DEFAULT NULL) RETURNS void

@@ -28,6 +28,9 @@ struct Database {
     Worker sender;
     Worker receivers[max_receivers];
     bool sender_not_needed;
+    bool sender_rests;
+    std::uint32_t sender_orders;
+    std::uint32_t receiver_orders;
     int receivers_wanted;
     char address[128];     // where the receivers listen
     int active_log_table;  // one more than the number, so that zero is "not known"
@@ -98,6 +101,8 @@ void with_own(Work work, bool make = true) {
 
 // What is to be woken when the transaction has committed.
 bool sender_at_commit = false;
+bool sender_order_at_commit = false;
+bool receiver_order_at_commit = false;
 bool receivers_at_commit = false;
 bool launcher_at_commit = false;
 
@@ -107,13 +112,16 @@ void wake(Latch* latch) {
 
 void at_transaction_end(XactEvent event, void*) {
     if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE) {
+        if (sender_order_at_commit) order_sender();
         if (sender_at_commit) wake_sender();
+        if (receiver_order_at_commit) order_receivers();
         if (receivers_at_commit) wake_receivers();
         if (launcher_at_commit) wake_launcher();
     } else if (event != XACT_EVENT_ABORT) {
         return;
     }
     sender_at_commit = receivers_at_commit = launcher_at_commit = false;
+    sender_order_at_commit = receiver_order_at_commit = false;
 }
 
 bool deferred(bool& flag) {
@@ -150,8 +158,27 @@ bool available() {
 
 void wake_sender() {
     if (!state || deferred(sender_at_commit)) return;
+    // The order first: who is woken by a change sees also what else its transaction did.
+    if (sender_order_at_commit) {
+        sender_order_at_commit = false;
+        return order_sender();
+    }
     Latch* latch = nullptr;
-    with_own([&](Database& database) { latch = database.sender.latch; }, false);
+    with_own(
+        [&](Database& database) {
+            if (!database.sender_rests) latch = database.sender.latch;
+        },
+        false);
+    wake(latch);
+}
+
+void order_sender() {
+    if (!state || deferred(sender_order_at_commit)) return;
+    Latch* latch = nullptr;
+    with_own([&](Database& database) {
+        database.sender_orders++;
+        latch = database.sender.latch;
+    });
     wake(latch);
 }
 
@@ -164,6 +191,28 @@ void wake_receivers() {
         },
         false);
     for (Latch* latch : latches) wake(latch);
+}
+
+void order_receivers() {
+    if (!state || deferred(receiver_order_at_commit)) return;
+    with_own([](Database& database) { database.receiver_orders++; });
+    wake_receivers();
+}
+
+std::uint32_t sender_orders() {
+    std::uint32_t orders = 0;
+    with_own([&](Database& database) { orders = database.sender_orders; });
+    return orders;
+}
+
+std::uint32_t receiver_orders() {
+    std::uint32_t orders = 0;
+    with_own([&](Database& database) { orders = database.receiver_orders; });
+    return orders;
+}
+
+void set_sender_resting(bool resting) {
+    with_own([&](Database& database) { database.sender_rests = resting; });
 }
 
 void wake_launcher() {
@@ -179,6 +228,7 @@ bool register_worker(WorkerKind kind, int index) {
         if (place.pid != 0 || database.suspended_until > GetCurrentTimestamp()) return;
         place.pid = MyProcPid;
         place.latch = MyLatch;
+        if (kind == WorkerKind::sender) database.sender_rests = false;
         my_place = &place;
         taken = true;
     });

@@ -27,6 +27,18 @@ void wake_sender();
 void wake_receivers();
 void wake_launcher();
 
+/// Like waking, when an administrator (or another process of onerepl) has changed something that the sender,
+/// or the receivers, keep in memory: links, blocked records, refreshes, failures, the queue.
+void order_sender();
+void order_receivers();
+/// How many orders there have been; another number than last time: look into the tables again.
+std::uint32_t sender_orders();
+std::uint32_t receiver_orders();
+
+/// The sender says that it looks at the log by itself before long (true) or when it is woken (false):
+/// commits do not wake a resting one.
+void set_sender_resting(bool resting);
+
 /// A worker takes its place. False: another process has it; then the caller ends. index: of the receiver,
 /// from 0. The place is given up when the process ends.
 bool register_worker(WorkerKind kind, int index);

@@ -3,6 +3,8 @@
 
 #include "pg/compat.h"
 
+#include <malloc.h>
+
 extern "C" {
 #include "commands/extension.h"
 #include "pgstat.h"
@@ -29,6 +31,15 @@ void install_signal_handlers() {
     BackgroundWorkerUnblockSignals();
 }
 
+/// Bodies of a MB or so come and go all the time. malloc would give each back to the system, and have the
+/// pages of the next one cleared; larger things still go back at once.
+void keep_memory_of_bodies() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 16 * 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 32 * 1024 * 1024);
+#endif
+}
+
 void reload_if_asked() {
     if (!ConfigReloadPending) return;
     ConfigReloadPending = false;
@@ -38,6 +49,7 @@ void reload_if_asked() {
 }  // namespace
 
 void start(const char* database) {
+    keep_memory_of_bodies();
     pg::call([&] {
         install_signal_handlers();
         BackgroundWorkerInitializeConnection(database, nullptr, 0);
@@ -46,6 +58,7 @@ void start(const char* database) {
 }
 
 void start(Oid database) {
+    keep_memory_of_bodies();
     pg::call([&] {
         install_signal_handlers();
         BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
@@ -72,7 +85,8 @@ void Waiter::wait(Time timeout) {
         pgstat_report_activity(STATE_IDLE, nullptr);
         const int occurred = WaitEventSetWait(events_, milliseconds, &event, 1, PG_WAIT_EXTENSION);
         woken_ = occurred > 0 && (event.events & WL_LATCH_SET) != 0;
-        ResetLatch(MyLatch);
+        // Otherwise it may have been set since, and that must not get lost.
+        if (woken_) ResetLatch(MyLatch);
         CHECK_FOR_INTERRUPTS();
     });
     reload_if_asked();
