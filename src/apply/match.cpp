@@ -134,24 +134,26 @@ void plan_key(Target& target) {
         if (!target.columns[i].ignored) add_key_column(target, i);
 }
 
-RangeVar* name_of(const TableDescription& description) {
-    return makeRangeVar(pstrdup(description.schema.c_str()), pstrdup(description.name.c_str()), -1);
+RangeVar* name_of(const Target& target) {
+    return makeRangeVar(pstrdup(target.schema.c_str()), pstrdup(target.name.c_str()), -1);
 }
 
-[[noreturn]] void report_missing_table(const TableDescription& description) {
-    const char* name = quote_qualified_identifier(description.schema.c_str(), description.name.c_str());
+[[noreturn]] void report_missing_table(const Target& target) {
+    const char* name = quote_qualified_identifier(target.schema.c_str(), target.name.c_str());
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %s does not exist", name),
-                    errdetail("The remote has a table of this name and sends its rows."),
+                    errdetail("The rows of the remote's table %s go there.",
+                              quote_qualified_identifier(target.description.schema.c_str(),
+                                                         target.description.name.c_str())),
                     errhint("Create the table, then retry."),
-                    err_generic_string(PG_DIAG_SCHEMA_NAME, description.schema.c_str()),
-                    err_generic_string(PG_DIAG_TABLE_NAME, description.name.c_str())));
+                    err_generic_string(PG_DIAG_SCHEMA_NAME, target.schema.c_str()),
+                    err_generic_string(PG_DIAG_TABLE_NAME, target.name.c_str())));
     pg_unreachable();
 }
 
 }  // namespace
 
-Oid find_relation(const TableDescription& description) {
-    return RangeVarGetRelid(name_of(description), RowExclusiveLock, true);
+Oid find_relation(const Target& target) {
+    return RangeVarGetRelid(name_of(target), RowExclusiveLock, true);
 }
 
 void match_target(Target& target) {
@@ -163,8 +165,8 @@ void match_target(Target& target) {
     target.key_count = target.missing_count = 0;
     target.table = nullptr;
     target.generation = 0;
-    target.relation = find_relation(target.description);
-    if (!OidIsValid(target.relation)) report_missing_table(target.description);
+    target.relation = find_relation(target);
+    if (!OidIsValid(target.relation)) report_missing_table(target);
     Relation relation = table_open(target.relation, NoLock);
     check_is_table(relation);
     target.columns_of_table = RelationGetNumberOfAttributes(relation);

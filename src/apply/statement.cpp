@@ -1,7 +1,6 @@
 // Executing the remote's statements, or telling of them.
 #include "apply/statement.h"
 
-#include "apply/target.h"
 #include "apply/truncate.h"
 #include "capture/statement.h"
 #include "pg/journal.h"
@@ -35,11 +34,11 @@ Oid owner_of(int cache, Oid object, AttrNumber column) {
 }
 
 /// The table's owner; that of its schema if there is no such table, so that the statement may make it.
-Oid owner_of_table(const TableDescription& table) {
+Oid owner_of_table(const Target& target) {
     return pg::call([&] {
-        const Oid relation = find_relation(table);
+        const Oid relation = find_relation(target);
         if (OidIsValid(relation)) return owner_of(RELOID, relation, Anum_pg_class_relowner);
-        const Oid schema = get_namespace_oid(table.schema.c_str(), false);
+        const Oid schema = get_namespace_oid(target.schema.c_str(), false);
         return owner_of(NAMESPACEOID, schema, Anum_pg_namespace_nspowner);
     });
 }
@@ -59,6 +58,19 @@ void tell(int link, Number n, Level level, std::string message, std::string hint
     pg::write_journal_entry(link, {level, "P17", std::move(message), std::move(hint), {n, n}});
 }
 
+/// The statement's text names the remote's table.
+bool is_elsewhere(const Target& target) {
+    return target.has_branch || target.schema != target.description.schema ||
+           target.name != target.description.name;
+}
+
+[[noreturn]] void refuse_elsewhere(const Target& target, const std::string& text) {
+    throw pg::Error("0A000",
+                    "the remote changed its table " + quoted(target.description) + ", which is " +
+                        target.schema + "." + target.name + " here",
+                    "Make the same change here, and resolve this record with 'skip'.", text);
+}
+
 [[noreturn]] void refuse(const std::string& text) {
     throw pg::Error(
         "55000",
@@ -70,10 +82,10 @@ void tell(int link, Number n, Level level, std::string message, std::string hint
 
 }  // namespace
 
-void apply_statement(int link, Number n, const Statement& statement, const TableDescription* table) {
+void apply_statement(int link, Number n, const Statement& statement, const Target* target) {
     if (statement.dropped)
         return tell(link, n, Level::warning,
-                    "the remote dropped its table " + quoted(*table) + "; it stays here");
+                    "the remote dropped its table " + quoted(target->description) + "; it stays here");
     const std::string encoding_name(statement.encoding.begin(), statement.encoding.end());
     const int encoding = pg_char_to_encoding(encoding_name.c_str());
     if (encoding < 0)
@@ -84,10 +96,12 @@ void apply_statement(int link, Number n, const Statement& statement, const Table
     if (!executes && !statement.captured) refuse(text);
     if (!executes)
         return tell(
-            link, n, Level::information, "the remote changed its table " + quoted(*table) + ": " + text,
+            link, n, Level::information,
+            "the remote changed its table " + quoted(target->description) + ": " + text,
             "If the table here does not fit, the link stops at the first row that can not be written.");
+    if (target != nullptr && is_elsewhere(*target)) refuse_elsewhere(*target, text);
     const std::string search_path = to_server(statement.search_path, encoding);
-    const Oid owner = statement.captured ? owner_of_table(*table) : owner_of_extension();
+    const Oid owner = statement.captured ? owner_of_table(*target) : owner_of_extension();
     // For a further central.
     const capture::Recording recording = statement.captured ? capture::Recording::changes
                                          : is_a_remote()    ? capture::Recording::all

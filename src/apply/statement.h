@@ -3,14 +3,15 @@
 
 #include "pg/pg.h"
 
-#include "core/record.h"
+#include "apply/target.h"
 
 namespace onerepl::apply {
 
 /// What onerepl.link.ddl says is done with it. `table`: what a captured one changed, as it was before; null
 /// for one of the administrator. In a transaction with SPI connected; no table is open. Throws pg::Error:
-/// 55000 if it is an administrator's and the link executes none; 3F000 if neither table nor schema is here;
+/// 55000 if it is an administrator's and the link executes none; 0A000 if the table is called
+/// otherwise here; 3F000 if neither table nor schema is here;
 /// and what the statement throws.
-void apply_statement(int link, Number n, const Statement& statement, const TableDescription* table);
+void apply_statement(int link, Number n, const Statement& statement, const Target* target);
 
 }  // namespace onerepl::apply

@@ -31,12 +31,19 @@ struct ColumnPlan {
 };
 
 struct Target {
-    TableDescription description;                  // names in B's encoding
+    TableDescription description;                  // names in B's encoding; the branch is its last column
     std::vector<std::size_t> key;                  // of the description
     int encoding = -1;                             // A's
     bool converts = false;                         // A's encoding is not B's
     TransactionId version = InvalidTransactionId;  // of the row that it was read from
     std::uint64_t checked_in = 0;                  // the transaction in which that was still so
+
+    /// B's table (onerepl.target): of the description's name if nothing else is said.
+    std::string schema;
+    std::string name;
+    /// A table for several remotes: every row has this in the description's last column. In A's encoding.
+    bool has_branch = false;
+    std::string branch;
 
     // Found by match_target; forgotten when the catalog changes.
     bool matched = false;
@@ -74,7 +81,13 @@ std::string to_server(ByteView text, int encoding);
 void match_target(Target& target);
 
 /// Like match_target, but gives InvalidOid when B has no such table. Does not plan.
-Oid find_relation(const TableDescription& description);
+Oid find_relation(const Target& target);
+
+/// Adds the branch to the row and the old key of a record.
+void add_branch(const Target& target, Record& record);
+
+/// "column = 'branch'" in SQL; empty without a branch.
+std::string branch_condition(const Target& target);
 
 /// Plain: the value as B's column takes it, in the current memory context.
 Datum convert_value(const Target& target, const ColumnPlan& plan, const Value& value, bool* is_null);

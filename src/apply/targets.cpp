@@ -71,15 +71,68 @@ TableDescription read_description(ByteView encoded, int& encoding) {
     return std::move(*description);
 }
 
-std::unique_ptr<Target> make_target(ByteView encoded) {
+/// The branch as one more column, and of the key.
+void describe_branch(TableDescription& description, const std::string& column) {
+    const std::size_t keys = description.key().size();
+    description.columns.push_back({.name = column,
+                                   .type_schema = "pg_catalog",
+                                   .type_name = "text",
+                                   .key_position = static_cast<std::uint16_t>(keys > 0 ? keys + 1 : 0)});
+}
+
+std::string to_remote(const std::string& text, int encoding) {
+    return pg::call([&] {
+        return static_cast<const char*>(
+            pg_server_to_any(text.c_str(), static_cast<int>(text.size()), encoding));
+    });
+}
+
+/// Where the administrator wants the rows.
+void find_place(int link, Target& target) {
+    TableDescription& description = target.description;
+    target.schema = description.schema;
+    target.name = description.name;
+    pg::query(
+        "SELECT schema, coalesce(name, $3), coalesce(branch_column, ''), coalesce(branch, '')"
+        " FROM onerepl.target WHERE link = $1 AND remote_schema = $2 AND remote_table IN ($3, '')"
+        " ORDER BY remote_table DESC LIMIT 1",
+        {link, description.schema, description.name}, [&](const pg::Row& row) {
+            target.schema = row.text(0);
+            target.name = row.text(1);
+            target.has_branch = !row.text(2).empty();
+            if (!target.has_branch) return;
+            target.branch = to_remote(row.text(3), target.encoding);
+            describe_branch(description, row.text(2));
+        });
+}
+
+std::unique_ptr<Target> make_target(int link, ByteView encoded) {
     auto target = std::make_unique<Target>();
     target->description = read_description(encoded, target->encoding);
+    find_place(link, *target);
     target->key = target->description.key();
     target->converts = target->encoding != GetDatabaseEncoding();
     return target;
 }
 
 }  // namespace
+
+void add_branch(const Target& target, Record& record) {
+    if (!target.has_branch) return;
+    const Value branch{ValueKind::text, view(target.branch)};
+    if (!record.row.empty()) record.row.push_back(branch);
+    if (record.old_key) record.old_key->push_back(branch);
+}
+
+std::string branch_condition(const Target& target) {
+    if (!target.has_branch) return {};
+    const std::string branch = to_server(view(target.branch), target.encoding);
+    return pg::call([&] {
+        return static_cast<const char*>(
+            psprintf("%s = %s", quote_identifier(target.description.columns.back().name.c_str()),
+                     quote_literal_cstr(branch.c_str())));
+    });
+}
 
 std::string to_server(ByteView text, int encoding) {
     std::string converted(text.begin(), text.end());
@@ -114,7 +167,7 @@ bool Targets::check(std::unique_ptr<Target>& target, std::uint64_t id) {
               {pg::Param(link_), pg::Param(id)}, [&](const pg::Row& row) {
                   bool is_null;
                   const TransactionId version = DatumGetTransactionId(row.datum(0, &is_null));
-                  if (!target || target->version != version) target = make_target(row.bytea(1));
+                  if (!target || target->version != version) target = make_target(link_, row.bytea(1));
                   target->description.id = id;
                   target->version = version;
                   target->checked_in = transaction_;

@@ -207,6 +207,7 @@ class Trial {
             Target* target = record.operation == Operation::describe
                                  ? nullptr
                                  : writer_.targets().find(record.description);
+            if (target != nullptr) add_branch(*target, record);
             describe_record(record, target == nullptr ? nullptr : &target->description, failure);
         }
         result_.failures.push_back(std::move(failure));

@@ -28,6 +28,13 @@ constexpr int most_open_tables = 300;
 /// More possible violations than this are looked into at the next transaction end.
 constexpr std::size_t most_deferred_checks = 10000;
 
+[[noreturn]] void refuse_chunk(const Target& target) {
+    throw pg::Error("0A000",
+                    "table " + target.schema + "." + target.name +
+                        " is one for several remotes and can be neither refreshed nor verified",
+                    "Cancel it on the remote (onerepl_refresh_cancel), and resolve this record with 'skip'.");
+}
+
 }  // namespace
 
 void Writer::begin() {
@@ -131,6 +138,7 @@ void Writer::match(Target& target) {
 
 void Writer::write_row_record() {
     Target& target = find_target(record_.description);
+    if (target.has_branch) add_branch(target, record_);
     if (windows_.is_open(target.relation)) batch_.overwrite = batch_.tolerant = true;
     pg::call([&] {
         if (batch_.open_count > most_open_tables) close_tables(batch_);
@@ -140,6 +148,8 @@ void Writer::write_row_record() {
 
 void Writer::write_chunk_record(bool skipped) {
     Target& target = find_target(record_.description);
+    if (target.has_branch && !skipped) refuse_chunk(target);
+    if (target.has_branch) return;
     if (record_.chunk.verify) {
         if (!skipped) verify(target);
         return;
@@ -161,8 +171,8 @@ void Writer::verify(Target& target) {
 
 void Writer::describe() {
     pg::call([&] { close_tables(batch_); });
-    const TableDescription description = targets_.store(record_.table);
-    const Oid relation = pg::call([&] { return find_relation(description); });
+    const Target* target = targets_.find(targets_.store(record_.table).id);
+    const Oid relation = pg::call([&] { return find_relation(*target); });
     if (OidIsValid(relation)) ensure_guard(relation, link_);
 }
 
@@ -179,7 +189,7 @@ void Writer::write_statement() {
         close_tables(batch_);
         count_command(batch_);
     });
-    apply_statement(link_, batch_.n, record_.statement, target == nullptr ? nullptr : &target->description);
+    apply_statement(link_, batch_.n, record_.statement, target);
     batch_.uncounted = true;
 }
 
@@ -204,10 +214,13 @@ void Writer::add_truncate() {
     Target& target = find_target(record_.description);
     const TableDescription& table = target.description;
     std::optional<PartitionOfRemote> partition;
+    if (target.has_branch && !table.partition_name.empty())
+        throw pg::Error("0A000", "TRUNCATE of a partition does not reach a table that several remotes share",
+                        "Delete its rows here, and resolve this record with 'skip'.");
     if (!table.partition_name.empty())
         partition = {table.partition_schema, table.partition_name, table.partition_condition};
-    truncates_.push_back(
-        {target.relation, record_.truncate_restart_identity, batch_.n, std::move(partition)});
+    truncates_.push_back({target.relation, record_.truncate_restart_identity, batch_.n, std::move(partition),
+                          branch_condition(target)});
 }
 
 void Writer::run_truncates() {
@@ -218,11 +231,15 @@ void Writer::run_truncates() {
     std::vector<Oid> relations;
     bool restart = false;
     for (const PendingTruncate& truncate : truncates) {
-        if (!truncate.partition) relations.push_back(truncate.relation);
+        if (!truncate.partition && truncate.branch.empty()) relations.push_back(truncate.relation);
         restart |= truncate.restart_identity;
     }
-    for (const PendingTruncate& truncate : truncates)
+    for (const PendingTruncate& truncate : truncates) {
         if (truncate.partition) truncate_partition(truncate, relations);
+        if (!truncate.branch.empty())
+            execute_as_owner(truncate.relation, "DELETE FROM " + table_expression(truncate.relation) +
+                                                    " WHERE " + truncate.branch);
+    }
     batch_.n = truncates.front().n;
     if (!relations.empty()) truncate_tables(relations, restart);
     sequences_were_reset_ |= restart;

@@ -52,6 +52,7 @@ class Writer {
         bool restart_identity;
         Number n;
         std::optional<PartitionOfRemote> partition;
+        std::string branch;  // the condition of its rows; empty: all are
     };
     Target& find_target(std::uint64_t id);
     void match(Target& target);

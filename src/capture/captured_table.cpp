@@ -6,6 +6,7 @@
 #include "capture/lock_pending.h"
 #include "capture/log_tables.h"
 #include "capture/render.h"
+#include "capture/row_filters.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
 #include "pg/guard.h"
@@ -222,6 +223,8 @@ void refresh(CapturedTable& table, Relation relation) {
         table.description_table = description_table;
         if (table.description == 0) describe(table, encoded);
         table.lock_pending = is_lock_pending(relation);
+        table.whole_rows =
+            has_row_filter(table.relation) || (OidIsValid(table.root) && has_row_filter(table.root));
         note_file(table, relation);
     });
 }

@@ -37,8 +37,9 @@ struct CapturedTable {
     /// The table has got a new file since its last record (log/pack.h).
     bool rewritten;
     bool lock_pending;  // P6
-    Oid root;           // the tracked table that it is a partition of; InvalidOid: none
-    Oid file;           // the file that the last record's row versions are in
+    bool whole_rows;  // of each change, as it was and as it is: a link has a row filter (log/link_filters.h)
+    Oid root;         // the tracked table that it is a partition of; InvalidOid: none
+    Oid file;         // the file that the last record's row versions are in
     std::uint64_t description;
     Oid description_table;  // that the id is from: another after DROP and CREATE EXTENSION
     MemoryContext memory;

@@ -165,6 +165,11 @@ bool any_differs(const RowVersions& row, ColumnSet columns) {
     return false;
 }
 
+void set_full_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
+    change.old_kind = OldImage::full;
+    change.old_row = whole_row(table, row.relation, row.old_row);
+}
+
 void set_partial_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
     const bool only_key = table.unique.count == table.key.count;
     change.old_kind = only_key ? OldImage::key : OldImage::key_and_unique;
@@ -215,16 +220,15 @@ StoredRow identity_image(const CapturedTable& table, Relation relation, HeapTupl
 }
 
 void set_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
-    if (table.key.count == 0) {
-        change.old_kind = OldImage::full;
-        change.old_row = whole_row(table, row.relation, row.old_row);
-        return;
-    }
+    if (table.key.count == 0) return set_full_old_image(table, row, change);
     if (row.new_row) {
-        if (!any_differs(row, table.unique)) return;
+        if (!table.whole_rows && !any_differs(row, table.unique)) return;
         change.key_changed = any_differs(row, table.key);
     }
-    set_partial_old_image(table, row, change);
+    if (table.whole_rows)
+        set_full_old_image(table, row, change);
+    else
+        set_partial_old_image(table, row, change);
 }
 
 void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
@@ -233,8 +237,9 @@ void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange
         return;
     }
     Values values = taken_apart(row.relation, row.new_row);
-    // A row whose key moves may be new to a central that is just being filled: it needs all of it.
-    if (row.old_row && !change.key_changed && HeapTupleHasExternal(row.new_row))
+    // A row whose key moves may be new to a central that is just being filled, and one that comes into a
+    // filter is: it needs all of it.
+    if (row.old_row && !change.key_changed && !table.whole_rows && HeapTupleHasExternal(row.new_row))
         leave_out_unchanged(table, row, values, change);
     change.new_row = storable(table, row.relation, values);
 }

@@ -9,6 +9,7 @@ extern "C" {
 }
 
 #include "core/bytes.h"
+#include "log/link_filters.h"
 #include "pg/spi.h"
 
 namespace onerepl::log {
@@ -239,12 +240,7 @@ RecordEncoder* Layouts::find(std::uint64_t description) {
     if (newest_ != nullptr && newest_->layout().id == description) return newest_;
     if (auto known = encoders_.find(description); known != encoders_.end())
         return newest_ = known->second.get();
-    std::optional<Layout> layout;
-    pg::query("SELECT layout FROM onerepl.description WHERE id = $1", {description}, [&](const pg::Row& row) {
-        layout = decode_layout(row.bytea(0), description);
-        if (!layout)
-            throw pg::Error("XX001", "table description " + std::to_string(description) + " is damaged");
-    });
+    std::optional<Layout> layout = load_layout(description);
     if (!layout) return nullptr;
     if (context_ == nullptr)
         context_ = pg::call([] {

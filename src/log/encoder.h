@@ -61,7 +61,7 @@ class RecordEncoder {
     Bytes description_;
 };
 
-/// Encoders by description id, loaded from onerepl.description when they are first asked for.
+/// Encoders by description id (also those of log/link_filters.h), loaded when they are first asked for.
 class Layouts {
   public:
     Layouts() = default;

@@ -12,6 +12,7 @@ extern "C" {
 #include "log/batch_row.h"
 #include "log/chunk.h"
 #include "log/layout.h"
+#include "log/link_filters.h"
 #include "log/numbering.h"
 #include "log/reader.h"
 #include "log/recent_batches.h"
@@ -138,12 +139,9 @@ Number first_number() {
 }
 
 std::optional<Bytes> description(std::uint64_t id) {
+    const std::optional<Layout> layout = load_layout(id);
     std::optional<Bytes> result;
-    pg::query("SELECT layout FROM onerepl.description WHERE id = $1", {id}, [&](const pg::Row& row) {
-        const auto layout = decode_layout(row.bytea(0), id);
-        if (!layout) throw pg::Error("XX001", "table description " + std::to_string(id) + " is damaged");
-        encode_description(layout->describe(), result.emplace());
-    });
+    if (layout) encode_description(layout->describe(), result.emplace());
     return result;
 }
 

@@ -141,7 +141,7 @@ std::vector<std::size_t> Layout::key() const {
 std::vector<std::size_t> Layout::wire_columns() const {
     std::vector<std::size_t> indexes;
     for (std::size_t i = 0; i < columns.size(); i++)
-        if (!columns[i].dropped) indexes.push_back(i);
+        if (!columns[i].dropped && !columns[i].hidden) indexes.push_back(i);
     return indexes;
 }
 

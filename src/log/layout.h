@@ -42,6 +42,8 @@ struct LayoutColumn {
     /// As the wire tells it: the base type of a domain that is stored as bytes, else the declared type.
     std::string type_schema;
     std::string type_name;
+    /// A link's column list leaves it out (log/link_filters.h); not part of the encoding.
+    bool hidden = false;
 
     bool operator==(const LayoutColumn&) const = default;
 };
@@ -69,8 +71,8 @@ struct Layout {
     bool has_key() const;
     /// Indexes into `columns` in key order; empty: no key, old images are full.
     std::vector<std::size_t> key() const;
-    /// Indexes into `columns` of those that are on the wire (all but the dropped), in the wire's order:
-    /// element i is column i of `describe()`.
+    /// Indexes into `columns` of those that are on the wire (all but the dropped and hidden), in the wire's
+    /// order: element i is column i of `describe()`.
     std::vector<std::size_t> wire_columns() const;
     /// The description as it travels. Calls nothing that can fail but memory.
     TableDescription describe() const;

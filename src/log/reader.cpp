@@ -9,6 +9,7 @@ extern "C" {
 #include "log/batch.h"
 #include "log/chunk.h"
 #include "log/encoder.h"
+#include "log/link_filters.h"
 #include "log/pack_cache.h"
 #include "log/pack_scan.h"
 #include "log/reader.h"
@@ -64,7 +65,10 @@ class Scratch {
 
 /// What stays between reads.
 struct Reader::State {
-    int link = 0;
+    explicit State(int of_link) : link(of_link), filters(of_link) {}
+
+    int link;
+    LinkFilters filters;
     Layouts layouts;
     Bytes encoded;
 
@@ -140,6 +144,7 @@ class Reading {
 
     ReadEnd run() {
         use_own_encoding();
+        if (state_.link != 0) state_.filters.load();
         const ReadEnd end = batches();
         tables_.close();
         scratch_.remove();
@@ -156,6 +161,8 @@ class Reading {
     ReadEnd pack(const NumberedTransaction& transaction, ByteView data, Number& n);
     ReadEnd out_of_log_order(const NumberedTransaction& transaction);
     bool hand_out(const NumberedTransaction& transaction, const PackedRecord& record);
+    void encode(const PackedRecord& record, Bytes& out);
+    void encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record, Bytes& out);
 
     Reader::State& state_;
     Number next_;
@@ -212,19 +219,34 @@ ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
     return ReadEnd::done;
 }
 
+/// Encodes the record next_ as the link gets it.
+void Reading::encode(const PackedRecord& record, Bytes& out) {
+    if (record.description == 0) return RecordEncoder::encode_statement(record, out);
+    RecordEncoder& encoder = state_.layouts.of(record.description);
+    if (!state_.filters.empty())
+        if (const LinkFilter* filter = state_.filters.find(encoder.layout(), next_))
+            return encode_filtered(*filter, encoder, record, out);
+    if (record.operation == Operation::statement) return RecordEncoder::encode_statement(record, out);
+    encoder.encode(record, out);
+}
+
+void Reading::encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record,
+                              Bytes& out) {
+    if (!state_.filters.apply(filter, encoder, record)) return encode_record(Record{}, out);
+    if (record.operation == Operation::statement) return RecordEncoder::encode_statement(record, out);
+    state_.layouts.of(record.description).encode(record, out);
+}
+
 /// Encodes the record next_ and gives it to the caller; false if he wants no more. Moves next_.
 bool Reading::hand_out(const NumberedTransaction& transaction, const PackedRecord& record) {
     Bytes& encoded = state_.encoded;
     encoded.clear();
-    if (record.operation == Operation::statement)
-        RecordEncoder::encode_statement(record, encoded);
-    else
-        scratch_.in([&] { state_.layouts.of(record.description).encode(record, encoded); });
+    scratch_.in([&] { encode(record, encoded); });
     LogEntry entry;
     entry.n = next_++;
     entry.last_of_transaction = entry.n == transaction.last();
     entry.description = record.description;
-    entry.operation = record.operation;
+    entry.operation = Operation{encoded.front()};
     entry.record = encoded;
     return each_(entry);
 }
@@ -298,9 +320,7 @@ ReadEnd Reading::out_of_log_order(const NumberedTransaction& transaction) {
 
 }  // namespace
 
-Reader::Reader(int link) : state_(std::make_unique<State>()) {
-    state_->link = link;
-}
+Reader::Reader(int link) : state_(std::make_unique<State>(link)) {}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;

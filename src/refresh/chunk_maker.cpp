@@ -149,7 +149,8 @@ void ChunkMaker::plan(Work& work, bool& link_has_one) {
 bool ChunkMaker::read_table(Work& work) {
     switch (access_table(work.relation)) {
         case Access::granted:
-            work.table = std::make_unique<CopiedTable>(work.relation, work.repair || work.verify, layouts_);
+            work.table =
+                std::make_unique<CopiedTable>(work.relation, work.link, work.repair || work.verify, layouts_);
             work.description = work.table->description();
             return true;
         case Access::later:

@@ -2,6 +2,7 @@
 #include "refresh/copied_table.h"
 
 #include "capture/description.h"
+#include "log/link_filters.h"
 #include "pg/array_text.h"
 #include "pg/spi.h"
 #include "refresh/digest.h"
@@ -122,9 +123,9 @@ Access access_table(Oid relation) {
     return access;
 }
 
-CopiedTable::CopiedTable(Oid relation, bool compared, log::Layouts& layouts)
+CopiedTable::CopiedTable(Oid relation, int link, bool compared, log::Layouts& layouts)
     : name_((is_partitioned(relation) ? "" : "ONLY ") + name_of(relation)) {
-    describe(relation, layouts);
+    describe(relation, link, layouts);
     const log::Layout& layout = encoder_->layout();
     wire_ = layout.wire_columns();
     key_ = layout.key();
@@ -140,14 +141,20 @@ CopiedTable::CopiedTable(Oid relation, bool compared, log::Layouts& layouts)
 }
 
 /// The newest description of the table if it is still right, else a new one, as capture does it.
-void CopiedTable::describe(Oid relation, log::Layouts& layouts) {
+void CopiedTable::describe(Oid relation, int link, log::Layouts& layouts) {
     Relation table = pg::call([&] { return table_open(relation, NoLock); });
     const Bytes encoded = log::encode_layout(log::layout_of(table));
     description_ = pg::call([&] {
         table_close(table, NoLock);
         return capture::description_of(relation, encoded.data(), encoded.size());
     });
-    encoder_ = &layouts.of(description_);
+    if (const auto filter = log::newest_filter(link, relation)) {
+        description_ = log::filtered_description(filter->id, description_);
+        filter_ = filter->rows;
+    }
+    encoder_ = layouts.find(description_);
+    // Somebody has described it since the snapshot was taken: another one will do.
+    if (encoder_ == nullptr) throw pg::Error("40001", "the table's description is newer than the snapshot");
 }
 
 void CopiedTable::plan_columns(Oid relation) {
@@ -215,7 +222,7 @@ std::vector<std::string> CopiedTable::compared_columns() const {
 /// The range's bounds are the parameters $1 and $2.
 std::string CopiedTable::rows_of(const Range& range) const {
     return " FROM " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
-           condition(range.to, "<=", 2);
+           condition(range.to, "<=", 2) + (filter_.empty() ? "" : " AND (" + filter_ + ")");
 }
 
 std::string CopiedTable::order_by() const {

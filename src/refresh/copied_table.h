@@ -40,8 +40,8 @@ void append_texts(const std::vector<std::string>& texts, Bytes& rows);
 /// Of a table that access was granted to, for the rest of the transaction.
 class CopiedTable {
   public:
-    /// `compared`: the central will compare ranges of keys.
-    CopiedTable(Oid relation, bool compared, log::Layouts& layouts);
+    /// As `link` gets it. `compared`: the central will compare ranges of keys.
+    CopiedTable(Oid relation, int link, bool compared, log::Layouts& layouts);
 
     std::uint64_t description() const { return description_; }
     bool has_key() const { return !key_.empty(); }
@@ -82,7 +82,7 @@ class CopiedTable {
         FmgrInfo* output;
     };
 
-    void describe(Oid relation, log::Layouts& layouts);
+    void describe(Oid relation, int link, log::Layouts& layouts);
     void plan_columns(Oid relation);
     void plan_key(Oid relation, bool compared);
     std::vector<std::string> key_expressions() const;
@@ -97,6 +97,7 @@ class CopiedTable {
     void free_rows();
 
     std::string name_;
+    std::string filter_;  // SQL; empty: all rows
     std::uint64_t description_ = 0;
     log::RecordEncoder* encoder_ = nullptr;
     std::vector<std::size_t> key_;  // of the layout's columns

@@ -33,6 +33,7 @@ BEGIN
         WHERE d.classid = 'pg_class'::regclass AND (t.relation IS NOT NULL OR s.schema IS NOT NULL)
     LOOP
         IF changed.is_tracked THEN
+            PERFORM onerepl.check_filters(changed.objid);
             PERFORM onerepl.record_running_statement(changed.objid);
         ELSIF tg_tag <> 'ALTER TABLE' THEN
             PERFORM onerepl.join_tracked_schema(changed.objid, tg_tag);

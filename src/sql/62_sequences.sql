@@ -32,12 +32,24 @@ CREATE VIEW onerepl.followed_sequence AS
                       WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));
 
+CREATE FUNCTION onerepl.sequence_here(link int, schema text, name text) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', coalesce((SELECT t.schema FROM onerepl.target AS t
+                                     WHERE t.link = sequence_here.link AND t.remote_schema = sequence_here.schema AND t.remote_table = ''),
+                                    sequence_here.schema), sequence_here.name)
+    WHERE NOT EXISTS (SELECT FROM onerepl.target AS t
+                      WHERE t.link = sequence_here.link AND t.remote_schema = sequence_here.schema AND t.branch IS NOT NULL)
+$$;
+COMMENT ON FUNCTION onerepl.sequence_here(int, text, text) IS
+'What a sequence of the remote is called here; null where several remotes share tables, which no sequence of one of them fits.';
+
 CREATE FUNCTION onerepl.set_sequence(link int, schema text, name text, last_value int8, is_called bool) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    sequence regclass := to_regclass(format('%I.%I', schema, name));
+    sequence regclass := to_regclass(onerepl.sequence_here(link, schema, name));
     is_new bool;
 BEGIN
     INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
@@ -45,7 +57,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
         RETURNING s.xmax = 0 INTO is_new;
     IF sequence IS NULL OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S') THEN
-        IF is_new THEN
+        IF is_new AND onerepl.sequence_here(link, schema, name) IS NOT NULL THEN
             PERFORM onerepl.write_journal(1, link, 'P17', format('the remote''s sequence %I.%I is not here', schema, name),
                 'Create it before this database is promoted.');
         END IF;
@@ -115,7 +127,8 @@ CREATE FUNCTION onerepl.why_not_promoted(l onerepl.link) RETURNS TABLE (reason t
         FROM onerepl.refresh_window AS w WHERE w.link = l.id AND w.state <> 'done'
     UNION ALL
     SELECT format('sequence %I.%I of the remote is not here', s.schema, s.name)
-        FROM onerepl.sequence_state AS s WHERE s.link = l.id AND to_regclass(format('%I.%I', s.schema, s.name)) IS NULL
+        FROM onerepl.sequence_state AS s WHERE s.link = l.id AND onerepl.sequence_here(l.id, s.schema, s.name) IS NOT NULL
+          AND to_regclass(onerepl.sequence_here(l.id, s.schema, s.name)) IS NULL
 $$;
 COMMENT ON FUNCTION onerepl.why_not_promoted(onerepl.link) IS 'What of a link would be missing if its central were promoted now.';
 

@@ -27,6 +27,8 @@ REVOKE ALL ON FUNCTION onerepl_set_ddl(text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_add_sequence(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_sequence(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_promote(text, bool) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_set_filter(text, regclass, text, text[], text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_table(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resolve(text, int8, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_resolve_all(text, text, text, text, text) FROM PUBLIC;

@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(46);
+SELECT plan(48);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -23,6 +23,8 @@ SELECT has_function('public', 'onerepl_set_ddl', ARRAY['text', 'text']);
 SELECT has_function('public', 'onerepl_add_sequence', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_remove_sequence', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_promote', ARRAY['text', 'boolean']);
+SELECT has_function('public', 'onerepl_set_filter', ARRAY['text', 'regclass', 'text', 'text[]', 'text']);
+SELECT has_function('public', 'onerepl_set_target', ARRAY['text', 'text', 'text', 'text', 'text', 'text', 'text']);
 SELECT has_function('public', 'onerepl_remove_table', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_block', ARRAY['text', 'bigint']);
 SELECT has_function('public', 'onerepl_unblock', ARRAY['text', 'bigint']);

@@ -1,0 +1,30 @@
+-- What a link gets of a table (the remote), and where it goes (the central). 63_filters.sql has the functions.
+
+-- The remote's: src/log/link_filters.h. Of a link and table the newest row counts, for numbers behind `after`; one without rows and
+-- columns ends the choice. Older ones are for what was numbered before.
+CREATE TABLE onerepl.filter (
+    id          int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    relation    oid NOT NULL,
+    rows        text,                   -- SQL over the table's columns; null: all
+    columns     text[],                 -- beside the key's; null: all
+    after       int8 NOT NULL,
+    newest      bool NOT NULL DEFAULT true,
+    made_by     name NOT NULL DEFAULT session_user,
+    made_at     timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX filter_relation ON onerepl.filter (relation, id);
+
+-- The central's: tables of a remote that are called otherwise here, or are one with those of other remotes.
+CREATE TABLE onerepl.target (
+    link            int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    remote_schema   text NOT NULL,
+    remote_table    text NOT NULL,      -- '': all of the schema that have no row of their own
+    schema          text NOT NULL,
+    name            text,               -- null: as the remote's
+    branch_column   text,               -- tells whose row it is
+    branch          text,
+    PRIMARY KEY (link, remote_schema, remote_table),
+    CHECK ((branch_column IS NULL) = (branch IS NULL)),
+    CHECK (remote_table <> '' OR name IS NULL)
+);

@@ -1,0 +1,139 @@
+-- Functions for what a link gets of a table (the remote), and where it goes (the central).
+CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+    SET client_min_messages = warning AS $$
+#variable_conflict use_variable
+DECLARE
+    wrong text;
+    first_column text;
+BEGIN
+    SELECT c.name INTO wrong FROM unnest(columns) AS c (name)
+        WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
+                          WHERE a.attrelid = relation AND a.attname = c.name AND a.attnum > 0 AND NOT a.attisdropped)
+        LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'table % has no column "%"', relation, wrong USING ERRCODE = 'undefined_column';
+    END IF;
+    IF columns IS NOT NULL AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = relation AND (i.indisprimary OR i.indisreplident)) THEN
+        RAISE EXCEPTION 'table % has no key', relation USING
+            ERRCODE = 'feature_not_supported', DETAIL = 'The central finds its rows by all their columns, so all must travel.',
+            HINT = 'Give it a primary key, or a replica identity, first.';
+    END IF;
+    IF rows IS NULL THEN
+        RETURN;
+    END IF;
+    -- What PostgreSQL takes as the predicate of an index is immutable and looks at nothing but the row.
+    SELECT format('%I', a.attname) INTO first_column FROM pg_attribute AS a
+        WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum LIMIT 1;
+    EXECUTE format('CREATE TEMPORARY TABLE onerepl_filter_trial (LIKE %s)', onerepl.qualified_name(relation));
+    EXECUTE format('CREATE INDEX ON pg_temp.onerepl_filter_trial ((%s IS NULL)) WHERE (%s)', first_column, rows);
+    DROP TABLE pg_temp.onerepl_filter_trial;
+END $$;
+COMMENT ON FUNCTION onerepl.check_filter(regclass, text, text[]) IS
+'Raises an error unless a table can be filtered so: unknown columns, no key, or a condition that is none, is not immutable, or looks
+elsewhere.';
+
+CREATE FUNCTION onerepl.check_filters(relation regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    used record;
+BEGIN
+    FOR used IN
+        SELECT l.name, f.rows, f.columns FROM onerepl.filter AS f JOIN onerepl.link AS l ON l.id = f.link
+        WHERE f.relation = check_filters.relation AND f.newest
+    LOOP
+        BEGIN
+            PERFORM onerepl.check_filter(check_filters.relation, used.rows, used.columns);
+        EXCEPTION WHEN OTHERS THEN
+            RAISE EXCEPTION 'the filter of table % on link "%" does not allow this change', check_filters.relation, used.name USING
+                ERRCODE = 'dependent_objects_still_exist', DETAIL = SQLERRM, HINT = 'Change the filter with onerepl_set_filter first.';
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION onerepl.check_filters(regclass) IS 'Error 2BP01 if a filter of a table that was altered no longer works.';
+
+CREATE FUNCTION onerepl_set_filter(link text, relation regclass, rows text DEFAULT NULL, columns text[] DEFAULT NULL,
+                                   refresh text DEFAULT 'repair') RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    to_central onerepl.link := onerepl.get_link(link, 'remote');
+    wanted onerepl.refresh;
+BEGIN
+    IF NOT EXISTS (SELECT FROM onerepl.tracked AS t WHERE t.relation = relation) THEN
+        RAISE EXCEPTION 'table % is not tracked', relation USING
+            ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Call onerepl_add_table first. Of partitions, name the table that they belong to.';
+    END IF;
+    IF refresh IS NOT NULL AND refresh NOT IN ('empty', 'repair') THEN
+        RAISE EXCEPTION 'unknown refresh "%"', refresh USING
+            ERRCODE = 'invalid_parameter_value', HINT = 'Use ''empty'', ''repair'' or null.';
+    END IF;
+    PERFORM onerepl.check_filter(relation, rows, columns);
+    -- Waits for writers, and lets all who come later know that whole rows are wanted.
+    PERFORM onerepl.create_trigger(relation, '!onerepl_capture');
+    PERFORM onerepl.hold_numbering();
+    DELETE FROM onerepl.filter AS f USING onerepl.filter AS g
+        WHERE f.link = to_central.id AND f.relation = relation AND g.link = f.link AND g.relation = f.relation
+          AND g.id > f.id AND g.after <= onerepl.confirmed_to(f.link);
+    UPDATE onerepl.filter AS f SET newest = false WHERE f.link = to_central.id AND f.relation = relation AND f.newest;
+    INSERT INTO onerepl.filter (link, relation, rows, columns, after)
+        SELECT to_central.id, relation, rows, columns, h.last FROM onerepl.identity_at_last() AS h;
+    PERFORM onerepl.write_journal(1, to_central.id, 'P17', format('of table %s link "%s" gets %s, %s; set by %s', relation, link,
+        CASE WHEN rows IS NULL THEN 'all rows' ELSE 'rows with ' || rows END,
+        CASE WHEN columns IS NULL THEN 'all columns' ELSE 'the key and ' || array_to_string(columns, ', ') END, session_user));
+    IF refresh IS NOT NULL THEN
+        wanted.method := refresh;
+        wanted.chunk_rows := 20000;
+        PERFORM onerepl.request_refreshes(link, relation, wanted);
+    END IF;
+    PERFORM onerepl.wake_at_commit(true, false);
+END $$;
+COMMENT ON FUNCTION onerepl_set_filter(text, regclass, text, text[], text) IS
+'Says what a link gets of a tracked table: only rows that fulfil a condition, only some columns; both null: everything again. rows: SQL over the
+columns of the table, immutable, as the predicate of an index; functions that are not PostgreSQL''s own with their schema. Where an
+update moves a row into the condition or out of it, the central gets an insert or a delete; numbers that mean nothing to the link are
+skipped. columns: beside those of the key; the central''s table needs no others. refresh: the central''s table is made right by a
+refresh (''repair'' or ''empty''); null: it is right already, and you answer for that. Refreshes and verifications of the table on this link
+respect the filter. TRUNCATE is sent in any case. As long as a link has a condition, changes of the table are logged with the whole
+row as it was and as it is. ALTER TABLE that would break the condition is refused. Waits for writers of the table.
+Whom you grant EXECUTE may have any immutable function run with the rights of a superuser.
+Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 42703 no such column; 0A000 a column list without
+a key, or a condition that looks elsewhere; 42P17 one that is not immutable; 22023 unknown refresh; 55006 the table is being refreshed
+already; and what the condition''s own faults raise.';
+
+CREATE FUNCTION onerepl_set_target(link text, remote_schema text, remote_table text DEFAULT NULL, schema text DEFAULT NULL,
+                                   name text DEFAULT NULL, branch_column text DEFAULT NULL, branch text DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    changed onerepl.link := onerepl.get_link(link, 'central');
+BEGIN
+    IF remote_schema IS NULL OR (branch_column IS NULL) <> (branch IS NULL) OR (name IS NOT NULL AND remote_table IS NULL) THEN
+        RAISE EXCEPTION 'a schema, a table for a name, and a branch with its column must be given together' USING
+            ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM onerepl.lock_central(changed.id);
+    DELETE FROM onerepl.target AS t
+        WHERE t.link = changed.id AND t.remote_schema = remote_schema AND t.remote_table = coalesce(remote_table, '');
+    IF schema IS NOT NULL OR name IS NOT NULL OR branch IS NOT NULL THEN
+        INSERT INTO onerepl.target (link, remote_schema, remote_table, schema, name, branch_column, branch)
+            VALUES (changed.id, remote_schema, coalesce(remote_table, ''), coalesce(schema, remote_schema), name, branch_column, branch);
+    END IF;
+    -- Apply reads its descriptions again.
+    UPDATE onerepl.remote_description AS d SET description = d.description WHERE d.link = changed.id;
+    PERFORM onerepl.write_journal(1, changed.id, 'P17', format('%s of link "%s" goes to %s%s, set by %s',
+        concat_ws('.', remote_schema, coalesce(remote_table, '*')), link,
+        concat_ws('.', coalesce(schema, remote_schema), coalesce(name, remote_table, '*')),
+        coalesce(format(' with %s = %s', branch_column, branch), ''), session_user));
+END $$;
+COMMENT ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text) IS
+'Says on the central where the rows of a remote''s table go, if not to the table of the same name: schema and name here; both null, and no
+branch: to that one again. remote_table: null for all tables of the schema. branch_column, branch: the table is one for several
+remotes; this column of it says whose row it is and has this value in all rows of this link. It must belong to the key of the table
+here, with the columns of the remote''s key; what this link sends, TRUNCATE included, reaches its own rows only. Such a table can not be refreshed
+or verified, and no ALTER TABLE of the remote is executed on a table that is called otherwise here. Set it before the first row comes.
+Errors: 42704 no such link; 55000 this is not its central; 22023 arguments that do not belong together.';
