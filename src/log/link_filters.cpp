@@ -44,11 +44,19 @@ std::string query_of(const LinkFilter& filter, const Layout& layout) {
     int parameter = 0;
     for (const LayoutColumn& column : layout.columns) {
         if (column.dropped) continue;
-        std::string value = "$" + std::to_string(++parameter);
+        const std::string value = "$" + std::to_string(++parameter);
+        columns += columns.empty() ? "" : ", ";
         if (column.rendered)
-            value =
-                "CAST(" + value + " AS " + quoted(column.type_schema) + "." + quoted(column.type_name) + ")";
-        columns += (columns.empty() ? "" : ", ") + value + " AS " + quoted(column.name);
+            columns.append("CAST(")
+                .append(value)
+                .append(" AS ")
+                .append(quoted(column.type_schema))
+                .append(".")
+                .append(quoted(column.type_name))
+                .append(")");
+        else
+            columns += value;
+        columns.append(" AS ").append(quoted(column.name));
     }
     return "SELECT (" + filter.rows + ") FROM (SELECT " + columns + ") AS t";
 }

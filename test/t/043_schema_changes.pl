@@ -156,5 +156,12 @@ OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || row, '
 $pair->b("DROP INDEX s2.only_here; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
 OneReplTest::poll_ok($pair->node_b, 'SELECT c FROM s2.t WHERE id = 1', 'and is executed when the way is free', wanted => 'x');
 
+# --- with the rights of the owner of B's table
+$pair->b("CREATE ROLE alice; GRANT ALL ON SCHEMA s3 TO alice; ALTER TABLE s3.t OWNER TO alice; CREATE TABLE s3.ref (id int PRIMARY KEY)");
+$pair->a('SET search_path = s3; CREATE TABLE ref (id int PRIMARY KEY); ALTER TABLE t ADD ref int REFERENCES ref');
+OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || relation, ';') FROM onerepl.failed", 'a captured statement has the rights of the table\'s owner', wanted => '42501 s3.t');
+$pair->b("GRANT REFERENCES, SELECT ON s3.ref TO alice; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
+OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM pg_constraint WHERE conrelid = 's3.t'::regclass AND contype = 'f'", 'and goes through when they are enough', wanted => '1');
+
 $pair->finish;
 done_testing();
