@@ -24,7 +24,7 @@ namespace onerepl {
 struct RemoteConfig {
     Time reply_timeout = 30 * second;  // Tr
     Time send_interval = 1 * second;   // Ti
-    std::size_t max_in_flight = 4;     // bodies without an answer at a time; at least 1
+    std::size_t max_in_flight = 16;    // bodies without an answer at a time; at least 1
     /// Bytes of records that a body holds. A record larger than this travels in parts of this size, the last
     /// one shorter.
     std::uint64_t batch_bytes = 1024 * 1024;
