@@ -11,6 +11,8 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
+#include <utility>
+
 namespace onerepl::apply {
 
 Run::Run(Writer& writer, RecordSource& source, Number written_before,
@@ -46,7 +48,7 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
     try {
         pg::in_transaction([&] {
             prepare_session();
-            writer_.begin();
+            writer_.begin(options_.memory_holds && std::exchange(first_step_, false));
             write_and_note(mode, limit);
             if (written_ == outcome_.written) return;
             foreign_ = true;

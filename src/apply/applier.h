@@ -87,6 +87,9 @@ struct Options {
     std::int64_t commit_after = 1'000'000;  // microseconds
     std::size_t max_failures = 1000;
     const Resolutions* resolutions = nullptr;
+    /// The last call went well, and since then nobody else has changed the link's descriptions or refreshes:
+    /// what is known of them need not be read again.
+    bool memory_holds = false;
 };
 
 class Applier {

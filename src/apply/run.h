@@ -57,6 +57,7 @@ class Run {
     Number suspect_ = 0;
     bool source_ended_ = false;
     bool must_rewind_ = true;
+    bool first_step_ = true;
     bool foreign_ = false;  // code of the caller runs: its exceptions are not ours
     bool committing_ = false;
 };

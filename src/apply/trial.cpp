@@ -32,7 +32,7 @@ class Trial {
         try {
             pg::in_transaction([&] {
                 prepare_session();
-                writer_.begin();
+                writer_.begin(false);
                 source_.rewind(next_);
                 try_records();
                 try_checks();

@@ -37,12 +37,13 @@ constexpr std::size_t most_deferred_checks = 10000;
 
 }  // namespace
 
-void Writer::begin() {
+void Writer::begin(bool memory_holds) {
     truncates_.clear();
     sequences_.clear();
     sequences_were_reset_ = false;
-    targets_.begin_transaction();
     pg::call([&] { begin_batch(batch_); });
+    if (memory_holds) return;
+    targets_.begin_transaction();
     windows_.load();
 }
 

@@ -19,8 +19,8 @@ class Writer {
   public:
     explicit Writer(int link) : link_(link), targets_(link), windows_(link) {}
 
-    /// In a fresh transaction with SPI connected.
-    void begin();
+    /// In a fresh transaction with SPI connected. `memory_holds`: see Options.
+    void begin(bool memory_holds);
     /// After a rollback of the transaction.
     void abandon();
 

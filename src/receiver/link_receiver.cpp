@@ -20,6 +20,7 @@ extern "C" {
 #include "worker/worker.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace onerepl::receiver {
 
@@ -79,11 +80,13 @@ struct LinkReceiver::Turn {
     Turn(Time now, const CentralConfig& config, LinkState state, CentralWaits& waits, Journal& journal)
         : central(now, config, std::move(state.central), waits, journal),
           known(std::move(state.known)),
-          position_seq(state.position_seq) {}
+          position_seq(state.position_seq),
+          memory_holds(state.memory_holds) {}
     Central central;
     Incoming incoming;
     KnownFailures known;
     std::int64_t position_seq;             // of the newest position
+    bool memory_holds;                     // apply::Options
     std::optional<apply::Outcome> failed;  // to be stored
     std::vector<std::uint64_t> lacking;
     bool over = false;   // no more is written in this turn
@@ -149,7 +152,7 @@ void LinkReceiver::keep_state(const Turn& turn) {
     if (!state.started || state.stop != Stop::none || turn.known.any || turn.failed || turn.over ||
         turn.spooled || !state.waiting.empty() || !state.partial.empty() || shared_ == &own_shared_)
         return;
-    kept_.state = {state, turn.known, turn.position_seq};
+    kept_.state = {state, turn.known, turn.position_seq, turn.memory_holds};
     kept_.turn = shared_->turns;
     kept_.there = true;
 }
@@ -262,6 +265,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     turn.moved = false;
     apply::Options options;
     options.resolutions = &turn.known.resolutions;
+    options.memory_holds = std::exchange(turn.memory_holds, false);
     auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
     apply::Outcome outcome;
     if (direct) {
@@ -271,6 +275,7 @@ bool LinkReceiver::write_once(Turn& turn) {
         WaitingSource source(link_.id, ready.numbers);
         outcome = applier_.apply(source, before, before_commit, options);
     }
+    turn.memory_holds = !outcome.failed_at && !outcome.transient && !outcome.lacking_description;
     take_outcome(turn, outcome);
     return !turn.over && outcome.written > before;
 }

@@ -34,6 +34,7 @@ class LinkReceiver {
         CentralState central;
         KnownFailures known;
         std::int64_t position_seq = 0;
+        bool memory_holds = false;  // apply::Options
     };
     /// In shared memory, for whoever holds the link's lock.
     struct SharedLink {
