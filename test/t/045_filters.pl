@@ -43,6 +43,34 @@ $pair->a("UPDATE customer SET m = 'bad' WHERE id = 6; UPDATE customer SET id = i
 filtered('*', 'customer', $east, 'enums, keys that move, deletes');
 $pair->a("BEGIN; UPDATE customer SET region = 'east' WHERE id = 5; UPDATE customer SET region = 'west' WHERE id = 5; UPDATE customer SET region = 'east', amount = 0 WHERE id = 5; COMMIT");
 filtered('*', 'customer', $east, 'in, out, and in again in one transaction');
+my $seed = $ENV{SEED} // int rand 1000000;
+note "SEED=$seed";
+$pair->a(<<"SQL");
+DO \$\$
+DECLARE
+    k int;
+    r text;
+BEGIN
+    PERFORM setseed($seed / 1000000.0);
+    FOR i IN 1..600 LOOP
+        k := 200 + floor(random() * 20);
+        r := (ARRAY['east', 'west', NULL])[1 + floor(random() * 3)];
+        CASE floor(random() * 5)
+            WHEN 0 THEN INSERT INTO customer VALUES (k, r, 's', repeat(md5(i::text), 300)) ON CONFLICT (id) DO UPDATE SET region = r;
+            WHEN 1 THEN UPDATE customer SET region = r WHERE id = k;
+            WHEN 2 THEN DELETE FROM customer WHERE id = k;
+            WHEN 3 THEN UPDATE customer SET id = id + 20, region = r
+                        WHERE id = k AND NOT EXISTS (SELECT FROM customer AS c WHERE c.id = k + 20);
+            ELSE UPDATE customer SET id = id - 20, m = (ARRAY['ok', 'bad']::mood[])[1 + floor(random() * 2)]
+                 WHERE id = k + 20 AND NOT EXISTS (SELECT FROM customer AS c WHERE c.id = k);
+        END CASE;
+        IF random() < 0.2 THEN
+            COMMIT;
+        END IF;
+    END LOOP;
+END \$\$
+SQL
+filtered('*', 'customer', $east, 'anything in any order');
 $pair->a("INSERT INTO keyed SELECT n, n, n % 2 = 0 FROM generate_series(1, 10) AS n; SELECT onerepl_set_filter('hq', 'keyed', 'wanted'); UPDATE keyed SET u = 11 - u, wanted = NOT wanted");
 filtered('*', 'keyed', 'wanted', 'unique values that are swapped among rows inside and outside');
 is($pair->b("SELECT count(*) FROM onerepl.failed"), '0', 'nothing failed');
