@@ -142,6 +142,14 @@ sub wait_for
 	}
 }
 
+# Runs SQL on a node that may be down: status, output, errors. psql that can not connect may be gone before it was given the SQL.
+sub ask
+{
+	my ($node, $sql) = @_;
+	my @answer = eval { $node->psql('postgres', $sql) };
+	return @answer ? @answer : (2, '', $@);
+}
+
 # Asks a node until the answer is $wanted ('t'). The node may be down meanwhile. Test with a name, as `ok`.
 sub poll_ok
 {
@@ -150,7 +158,7 @@ sub poll_ok
 	my ($out, $err);
 	my $good = wait_for(
 		sub {
-			(my $status, $out, $err) = $node->psql('postgres', $sql);
+			(my $status, $out, $err) = ask($node, $sql);
 			return $status == 0 && ($out // '') eq $wanted;
 		},
 		$options{deadline});
@@ -236,7 +244,7 @@ sub journal_count
 sub workers
 {
 	my ($node, $kind) = @_;
-	my ($status, $out) = $node->psql('postgres',
+	my ($status, $out) = ask($node,
 		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'onerepl $kind' ORDER BY 1");
 	return $status == 0 ? split(/\n/, $out) : ();
 }
@@ -253,7 +261,7 @@ sub kill_worker
 sub wait_up
 {
 	my $node = shift;
-	return wait_for(sub { my ($status) = $node->psql('postgres', 'SELECT 1'); return $status == 0; }, 30);
+	return wait_for(sub { my ($status) = ask($node, 'SELECT 1'); return $status == 0; }, 30);
 }
 
 # kill -9 of a whole server, and its new start. The processes that the postmaster leaves behind must end by themselves.

@@ -86,7 +86,7 @@ sub run_refresh
 	while (time < $end)
 	{
 		sleep 0.7;
-		my ($status, $state) = $pair->node_a->psql('postgres', "SELECT state || ' ' || rows_done FROM onerepl.refresh WHERE id = $id");
+		my ($status, $state) = OneReplTest::ask($pair->node_a, "SELECT state || ' ' || rows_done FROM onerepl.refresh WHERE id = $id");
 		next if $status != 0 || !$state;
 		my ($word, $done) = split / /, $state;
 		ok(0, "$method: begun again at $done, was at $highest") if $done < $highest;

@@ -112,10 +112,10 @@ for my $round (1 .. $rounds)
 	do
 	{
 		my $sql = 'BEGIN;' . join(';', map { change(one_of(@tables)) } 1 .. 1 + int rand 6) . (rand() < 0.15 ? '; ROLLBACK' : '; COMMIT');
-		$pair->node_a->psql('postgres', $sql);    # a unique value may be taken: then nothing has changed
+		OneReplTest::ask($pair->node_a, $sql);    # a unique value may be taken: then nothing has changed
 		OneReplTest::kill_worker(rand() < 0.5 ? ($pair->node_a, 'sender') : ($pair->node_b, 'receiver')) if rand() < 0.03;
 		OneReplTest::wait_up($_) for $pair->nodes;
-		(my $status, $running) = $pair->node_a->psql('postgres', "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')");
+		(my $status, $running) = OneReplTest::ask($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')");
 		$running = 1 if $status != 0;
 	} while ($running && time < $end);
 	$pair->calm_proxy;
