@@ -57,24 +57,61 @@ std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
     return columns;
 }
 
-std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
-    std::vector<std::string> key, from, to;
-    for (std::size_t i = 0; i < columns.size(); i++) {
-        const KeyColumn& column = columns[i];
-        const std::string place = "[" + std::to_string(i + 1) + "]";
-        key.push_back(refresh::ordered("t." + column.name, column.order));
-        from.push_back(
-            refresh::ordered_bound("(CAST($1 AS pg_catalog.text[]))" + place, column.type, column.order));
-        to.push_back(
-            refresh::ordered_bound("(CAST($2 AS pg_catalog.text[]))" + place, column.type, column.order));
-    }
-    // Both parameters appear whatever the bounds, so that their types are known.
+namespace {
+
+/// One bound of the range: the key that parameter `number` is the list of.
+std::string bound(const std::vector<KeyColumn>& columns, int number) {
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < columns.size(); i++)
+        values.push_back(refresh::ordered_bound(
+            "(CAST($" + std::to_string(number) + " AS pg_catalog.text[]))[" + std::to_string(i + 1) + "]",
+            columns[i].type, columns[i].order));
+    return refresh::row_of(values);
+}
+
+/// `key` is a row of expressions; the bounds are parameters $1 and $2, which appear whatever the bounds, so
+/// that their types are known.
+std::string is_between(const std::string& key, const std::vector<KeyColumn>& columns, bool has_from,
+                       bool has_to) {
     std::string condition =
         "CAST($1 AS pg_catalog.text) IS NOT NULL AND CAST($2 AS pg_catalog.text) IS NOT NULL";
-    const std::string row = refresh::row_of(key);
-    if (!chunk.from.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.>) " + refresh::row_of(from);
-    if (!chunk.to.empty()) condition += " AND " + row + " OPERATOR(pg_catalog.<=) " + refresh::row_of(to);
+    if (has_from) condition += " AND " + key + " OPERATOR(pg_catalog.>) " + bound(columns, 1);
+    if (has_to) condition += " AND " + key + " OPERATOR(pg_catalog.<=) " + bound(columns, 2);
     return condition;
+}
+
+}  // namespace
+
+std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
+    std::vector<std::string> key;
+    for (const KeyColumn& column : columns) key.push_back(refresh::ordered("t." + column.name, column.order));
+    return is_between(refresh::row_of(key), columns, !chunk.from.empty(), !chunk.to.empty());
+}
+
+std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value) {
+    return pg::call([&] {
+        bool is_null, is_varlena;
+        Oid output;
+        const Datum ours = convert_value(target, target.columns[place], value, &is_null);
+        getTypeOutputInfo(column.type, &output, &is_varlena);
+        return static_cast<const char*>(is_null ? "" : OidOutputFunctionCall(output, ours));
+    });
+}
+
+bool is_in_range(const Target& target, const std::vector<Value>& row, const std::string& from,
+                 const std::string& to) {
+    std::vector<KeyColumn> columns;
+    std::vector<std::string> key;
+    for (int k = 0; k < target.key_count; k++) {
+        const int place = target.key_places[k];
+        const ColumnPlan& plan = target.columns[place];
+        const Oid type = pg::call([&] { return get_atttype(target.relation, plan.attribute); });
+        columns.push_back({plan.name, type, refresh::order_of(type, true)});
+        key.push_back(key_text(target, columns.back(), place, row.at(static_cast<std::size_t>(place))));
+    }
+    const std::string sql = "SELECT 1::pg_catalog.int8 WHERE CAST($3 AS pg_catalog.text) IS NOT NULL AND " +
+                            is_between(bound(columns, 3), columns, from != "{}", to != "{}");
+    return pg::query_int8(sql.c_str(), {from, to, pg::array_text(key)}).has_value();
 }
 
 /// unnest() of several arrays must be written without its schema.

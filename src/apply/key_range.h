@@ -38,6 +38,14 @@ std::string listed_keys(const std::vector<KeyColumn>& columns, int first,
                         const std::vector<std::string>& more = {});
 std::string is_listed(const std::vector<KeyColumn>& columns);
 
+/// A key column's value as text of our type.
+std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value);
+
+/// Whether the key of a record's `row` is behind `from` and not behind `to` (texts of arrays; "{}": no
+/// bound), in the order that a repair goes by. With SPI connected.
+bool is_in_range(const Target& target, const std::vector<Value>& row, const std::string& from,
+                 const std::string& to);
+
 /// `work` without sequential scans: the planner does not know how little of the table a chunk is.
 template <class Work>
 void by_index(Work&& work) {

@@ -1,6 +1,7 @@
 // Table onerepl.refresh_window: from a refresh's first chunk to its last.
 #include "apply/refresh_windows.h"
 
+#include "apply/key_range.h"
 #include "pg/spi.h"
 
 #include <algorithm>
@@ -11,8 +12,9 @@ namespace {
 
 /// A copy with a hole does not become complete by what follows, nor a table by the repair of a part ($8).
 const char* const note_chunk =
-    "INSERT INTO onerepl.refresh_window AS w (link, relation, refresh, method, state, first, last, rows_done)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $6, $7)"
+    "INSERT INTO onerepl.refresh_window AS w"
+    "  (link, relation, refresh, method, state, first, last, rows_done, partial, key_from, key_to)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, CAST($9 AS text[]), CAST($10 AS text[]))"
     " ON CONFLICT (link, relation) DO UPDATE SET"
     "  refresh = EXCLUDED.refresh, method = EXCLUDED.method, last = EXCLUDED.last, changed_at = "
     "pg_catalog.clock_timestamp(),"
@@ -21,7 +23,9 @@ const char* const note_chunk =
     "    THEN w.state ELSE EXCLUDED.state END,"
     "  first = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.first ELSE EXCLUDED.first END,"
     "  started_at = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.started_at ELSE EXCLUDED.started_at END,"
-    "  rows_done = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.rows_done ELSE 0 END + EXCLUDED.rows_done"
+    "  rows_done = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.rows_done ELSE 0 END + EXCLUDED.rows_done,"
+    "  partial = EXCLUDED.partial, key_from = EXCLUDED.key_from,"
+    "  key_to = CASE WHEN w.refresh = EXCLUDED.refresh THEN w.key_to ELSE EXCLUDED.key_to END"
     " WHERE NOT $8 OR w.refresh = EXCLUDED.refresh OR w.state = 'done'";
 
 const char* state_after(const Chunk& chunk, bool skipped) {
@@ -35,18 +39,34 @@ const char* state_after(const Chunk& chunk, bool skipped) {
 
 void RefreshWindows::load() {
     open_.clear();
-    pg::query("SELECT relation FROM onerepl.refresh_window WHERE link = $1 AND state <> 'done'", {link_},
-              [&](const pg::Row& row) { open_.push_back(row.oid(0)); });
+    pg::query(
+        "SELECT relation, partial, coalesce(key_from, '{}')::text, coalesce(key_to, '{}')::text"
+        " FROM onerepl.refresh_window WHERE link = $1 AND state <> 'done'",
+        {link_}, [&](const pg::Row& row) {
+            open_.push_back({row.oid(0), row.boolean(1), {row.text(2), row.text(3)}});
+        });
+}
+
+const RefreshWindows::Window* RefreshWindows::find(Oid relation) const {
+    const auto found = std::ranges::find(open_, relation, &Window::relation);
+    return found != open_.end() ? &*found : nullptr;
 }
 
 bool RefreshWindows::is_open(Oid relation) const {
-    return std::find(open_.begin(), open_.end(), relation) != open_.end();
+    return find(relation) != nullptr;
 }
 
-void RefreshWindows::note(Oid relation, const Chunk& chunk, Number n, bool skipped) {
+const RefreshWindows::Left* RefreshWindows::left_of_part(Oid relation) const {
+    const Window* const window = find(relation);
+    return window != nullptr && window->partial ? &window->left : nullptr;
+}
+
+void RefreshWindows::note(const Target& target, const Chunk& chunk, Number n, bool skipped) {
+    const std::vector<pg::Param> bounds = bounds_of(target, chunk);
     pg::execute(note_chunk,
-                {link_, pg::Param::oid(relation), chunk.refresh, chunk.repair ? "repair" : "empty",
-                 state_after(chunk, skipped), n, static_cast<std::uint64_t>(chunk.row_count), chunk.partial});
+                {link_, pg::Param::oid(target.relation), chunk.refresh, chunk.repair ? "repair" : "empty",
+                 state_after(chunk, skipped), n, static_cast<std::uint64_t>(chunk.row_count), chunk.partial,
+                 bounds[chunk.opens ? 0 : 1], bounds[1]});
     load();
 }
 

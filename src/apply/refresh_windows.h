@@ -3,8 +3,9 @@
 
 #include "pg/pg.h"
 
-#include "core/record.h"
+#include "apply/target.h"
 
+#include <string>
 #include <vector>
 
 namespace onerepl::apply {
@@ -18,12 +19,27 @@ class RefreshWindows {
     /// Changes of this table are written tolerantly.
     bool is_open(Oid relation) const;
 
-    /// The chunk `n` was written to `relation`, or (skipped) left out by the administrator.
-    void note(Oid relation, const Chunk& chunk, Number n, bool skipped);
+    /// Keys behind `from`, up to `to`: lists as text of an array; "{}": no bound.
+    struct Left {
+        std::string from;
+        std::string to;
+    };
+    /// What the repair of a range of keys has still to bring; null if the whole table is copied.
+    const Left* left_of_part(Oid relation) const;
+
+    /// The chunk `n` was written to its table, or (skipped) left out by the administrator.
+    void note(const Target& target, const Chunk& chunk, Number n, bool skipped);
 
   private:
+    struct Window {
+        Oid relation;
+        bool partial;
+        Left left;
+    };
+    const Window* find(Oid relation) const;
+
     int link_;
-    std::vector<Oid> open_;
+    std::vector<Window> open_;
 };
 
 }  // namespace onerepl::apply

@@ -38,14 +38,7 @@ std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk&
     for (ChunkRows rows(chunk.rows); rows.next(row);) {
         for (std::size_t k = 0; k < columns.size(); k++) {
             const int place = target.key_places[k];
-            const char* const text = pg::call([&] {
-                bool is_null, is_varlena;
-                Oid output;
-                const Datum value = convert_value(target, target.columns[place], row[place], &is_null);
-                getTypeOutputInfo(columns[k].type, &output, &is_varlena);
-                return static_cast<const char*>(is_null ? "" : OidOutputFunctionCall(output, value));
-            });
-            keys[k].emplace_back(text);
+            keys[k].push_back(key_text(target, columns[k], place, row[place]));
         }
     }
     return keys;

@@ -6,10 +6,13 @@
 
 #include "apply/chunk.h"
 #include "apply/guard.h"
+#include "apply/key_range.h"
 #include "apply/row.h"
 #include "apply/statement.h"
 #include "apply/truncate.h"
 #include "apply/verify.h"
+
+#include <algorithm>
 #include "pg/spi.h"
 
 extern "C" {
@@ -140,11 +143,24 @@ void Writer::match(Target& target) {
 void Writer::write_row_record() {
     Target& target = find_target(record_.description);
     if (target.has_branch) add_branch(target, record_);
-    if (windows_.is_open(target.relation)) batch_.overwrite = batch_.tolerant = true;
+    if (windows_.is_open(target.relation)) {
+        batch_.overwrite = true;
+        batch_.tolerant = is_left_to_copy(target);
+    }
     pg::call([&] {
         if (batch_.open_count > most_open_tables) close_tables(batch_);
         write_row(batch_, target, record_);
     });
+}
+
+/// Whether a row that is not there may be left to the copy: outside of a range that is repaired it never
+/// comes.
+bool Writer::is_left_to_copy(const Target& target) const {
+    const RefreshWindows::Left* const left = windows_.left_of_part(target.relation);
+    const auto is_unchanged = [](const Value& value) { return value.kind == ValueKind::unchanged; };
+    if (left == nullptr || record_.operation != Operation::update || !target.has_key()) return true;
+    if (std::ranges::none_of(record_.row, is_unchanged)) return true;  // it brings the whole row
+    return is_in_range(target, record_.row, left->from, left->to);
 }
 
 void Writer::write_chunk_record(bool skipped) {
@@ -156,7 +172,7 @@ void Writer::write_chunk_record(bool skipped) {
         return;
     }
     if (!skipped) write_chunk(batch_, target, record_, row_of_chunk_);
-    windows_.note(target.relation, record_.chunk, batch_.n, skipped);
+    windows_.note(target, record_.chunk, batch_.n, skipped);
 }
 
 /// A table that is being filled differs, of course.

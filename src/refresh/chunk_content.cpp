@@ -98,6 +98,25 @@ Made make_copy(CopiedTable& table, const Task& task, Number first) {
     return made;
 }
 
+void make_mark(const CopiedTable* table, const Task& task, bool cancelled, std::uint64_t description,
+               Number n) {
+    Record record;
+    record.operation = Operation::chunk;
+    record.description = description;
+    record.chunk.refresh = task.id;
+    record.chunk.repair = task.repair;
+    record.chunk.partial = task.partial;
+    record.chunk.opens = !cancelled;
+    record.chunk.cancelled = cancelled;
+    Range range;
+    if (task.partial && !cancelled && table != nullptr) {
+        record.chunk.order = table->order();
+        range = range_left(task.id);
+    }
+    Bytes none;
+    store(record, none, range.from, range.to, n, task.link);
+}
+
 Made make_digest(const CopiedTable& table, const Task& task, Number n) {
     const bool with_rows = task.with_rows && table.has_key();
     Range range = range_left(task.id);

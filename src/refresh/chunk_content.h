@@ -32,6 +32,10 @@ struct Made {
 /// pg::Error.
 Made make_copy(CopiedTable& table, const Task& task, Number first);
 
+/// Stores the record that opens a copy, or ends a cancelled one; table: null if it can not be read.
+void make_mark(const CopiedTable* table, const Task& task, bool cancelled, std::uint64_t description,
+               Number n);
+
 /// Stores the next chunk of a verification under the number `n`.
 Made make_digest(const CopiedTable& table, const Task& task, Number n);
 

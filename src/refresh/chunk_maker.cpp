@@ -187,17 +187,7 @@ std::vector<log::NumberedTransaction> ChunkMaker::before(Number first, bool) {
 }
 
 log::NumberedTransaction ChunkMaker::mark(Work& work, Number n) {
-    Record record;
-    record.operation = Operation::chunk;
-    record.description = work.description;
-    record.chunk.refresh = work.id;
-    record.chunk.repair = work.repair;
-    record.chunk.partial = work.partial;
-    record.chunk.opens = !work.cancelling;
-    record.chunk.cancelled = work.cancelling;
-    Bytes encoded;
-    encode_record(record, encoded);
-    log::store_chunk(n, work.link, work.id, encoded);
+    make_mark(work.table.get(), work, work.cancelling, work.description, n);
     if (work.cancelling)
         note_cancelled(work, n);
     else

@@ -66,6 +66,9 @@ CREATE TABLE onerepl.refresh_window (
     first       int8 NOT NULL,          -- number that opened the window
     last        int8 NOT NULL,          -- of the last chunk so far
     rows_done   int8 NOT NULL DEFAULT 0,
+    partial     bool NOT NULL DEFAULT false,    -- a range of keys is repaired:
+    key_from    text[],                 -- what is left of it, behind this key
+    key_to      text[],
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (link, relation)
