@@ -84,6 +84,7 @@ std::string is_between(const std::string& key, const std::vector<KeyColumn>& col
 
 std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
     std::vector<std::string> key;
+    key.reserve(columns.size());
     for (const KeyColumn& column : columns) key.push_back(refresh::ordered("t." + column.name, column.order));
     return is_between(refresh::row_of(key), columns, !chunk.from.empty(), !chunk.to.empty());
 }
