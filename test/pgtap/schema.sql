@@ -19,6 +19,10 @@ SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rul
 SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
 SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
     'sqlstate', 'message', 'detail', 'constraint_name', 'failed_at', 'resolution', 'resolved_by']);
+SELECT columns_are('onerepl', 'refresh_progress', ARRAY['link', 'role', 'relation', 'method', 'state', 'one_snapshot', 'rows', 'rows_estimate', 'bytes',
+    'percent', 'rows_per_second', 'estimated_end', 'lid_start', 'lid_end', 'start_at', 'started_at', 'finished_at', 'error']);
+SELECT columns_are('onerepl', 'differences', ARRAY['link', 'relation', 'n', 'key_from', 'key_to', 'rows_remote', 'rows_here', 'at']);
+SELECT columns_are('onerepl', 'differing_rows', ARRAY['link', 'relation', 'n', 'key', 'difference', 'columns']);
 SELECT columns_are('onerepl', 'problems', ARRAY['relation', 'kind', 'message', 'hint', 'since']);
 SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl_status'$$,
     ARRAY['link', 'role', 'peer', 's', 'm', 'lag_records', 'lag_seconds', 'lag_bytes', 'state', 'last_contact', 'last_error', 'what_to_do',
