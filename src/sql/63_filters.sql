@@ -129,6 +129,7 @@ BEGIN
         concat_ws('.', remote_schema, coalesce(remote_table, '*')), link,
         concat_ws('.', coalesce(schema, remote_schema), coalesce(name, remote_table, '*')),
         coalesce(format(' with %s = %s', branch_column, branch), ''), session_user));
+    PERFORM onerepl.wake_at_commit(false, true);
 END $$;
 COMMENT ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text) IS
 'Says on the central where the rows of a remote''s table go, if not to the table of the same name: schema and name here; both null, and no

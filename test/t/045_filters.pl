@@ -133,6 +133,10 @@ filtered('*', 'sales.item', 'true', 'and it can be refreshed', 'branch_17.things
 ($state) = OneReplTest::fails($pair->node_b, 'DELETE FROM branch_17.things');
 is($state, '25006', 'the table is read-only there');
 
+$pair->b("CREATE TABLE branch_17.others (id int PRIMARY KEY, v text); SELECT onerepl_set_target('branch', 'sales', 'item', 'branch_17', 'others')");
+$pair->a("INSERT INTO sales.item VALUES (2, 'y')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT v FROM branch_17.others WHERE id = 2', 'another target holds from the next row on', wanted => 'y');
+
 # --- many branches in one table
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my $second = OneReplTest::start_node('a2', 0, "onerepl.listen = '127.0.0.1:$port'");
