@@ -4,6 +4,7 @@
 #include "pg/journal.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "worker/shared.h"
 
 extern "C" {
 #include "utils/builtins.h"
@@ -116,9 +117,15 @@ std::optional<LinkFilter> newest_filter(int link, Oid relation) {
 }
 
 void LinkFilters::load() {
+    // The first filter comes with an order, before any number gets given that it is for.
+    const std::uint32_t orders = shared::sender_orders();
+    if (loaded_ && filters_.empty() && orders == orders_) return;
     filters_.clear();
+    loaded_ = false;
     const std::string sql = std::string(columns_of_filter) + " ORDER BY f.id DESC";
     pg::query(sql.c_str(), {link_}, [&](const pg::Row& row) { filters_.push_back(filter_from(row)); });
+    loaded_ = true;
+    orders_ = orders;
 }
 
 const LinkFilter* LinkFilters::find(const Layout& layout, Number n) const {

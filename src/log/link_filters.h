@@ -59,6 +59,8 @@ class LinkFilters {
 
     int link_;
     std::vector<LinkFilter> filters_;  // newest first
+    bool loaded_ = false;
+    std::uint32_t orders_ = 0;  // shared::sender_orders then
     /// An evaluation has failed: from now on each has a subtransaction of its own, and a row whose filter
     /// fails does not pass.
     bool careful_ = false;
