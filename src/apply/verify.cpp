@@ -114,6 +114,13 @@ void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
     pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)", {link, pg::Param::oid(target.relation), n});
 }
 
+std::string name_at_remote(const Target& target) {
+    return pg::call([&] {
+        return static_cast<const char*>(
+            quote_qualified_identifier(target.description.schema.c_str(), target.description.name.c_str()));
+    });
+}
+
 bool can_be_compared(const Target& target, const Chunk& chunk) {
     if (chunk.order.empty()) return !target.has_key();
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
@@ -133,9 +140,9 @@ void compare_digest(int link, const Target& target, const Record& record, Number
     const std::vector<pg::Param> bounds = bounds_of(target, chunk);
     pg::execute(
         "SELECT onerepl.note_verified($1, $2, $3, $4, $5, CAST($6 AS text[]), CAST($7 AS text[]), $8, $9, "
-        "$10)",
+        "$10, $11)",
         {link, pg::Param::oid(target.relation), chunk.refresh, n, chunk.last, bounds[0], bounds[1],
-         remote.rows, ours.rows, remote == ours});
+         remote.rows, ours.rows, remote == ours, name_at_remote(target)});
     if (remote != ours && chunk.row_count > 1) name_rows(link, target, chunk, n);
 }
 

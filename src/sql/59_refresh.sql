@@ -259,7 +259,7 @@ Errors: 42704 no such link; 55000 this is not its remote, or the table is not tr
 22023 a number that is not positive, or a range of keys that does not fit.';
 
 CREATE FUNCTION onerepl.note_verified(link int, relation oid, refresh int8, n int8, last bool, key_from text[], key_to text[],
-                                      rows_remote text, rows_here text, equal bool) RETURNS void
+                                      rows_remote text, rows_here text, equal bool, remote_name text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -284,7 +284,7 @@ BEGIN
         PERFORM onerepl.write_journal(2, link, 'III', format('table %s differs from the remote''s: %s rows here, %s there, %s',
             relation::regclass, rows_here, rows_remote, onerepl.range_text(key_from, key_to)),
             format('At the remote: onerepl_refresh(link, %L, ''repair'', key_from => %L, key_to => %L) mends it; onerepl_verify with these keys and with_rows => true names the rows.',
-                   relation::regclass, key_from, key_to), n, n);
+                   remote_name, key_from, key_to), n, n);
     END IF;
     IF last THEN
         PERFORM onerepl.write_journal(0, link, 'III', format('table %s was verified: %s', relation::regclass,
@@ -292,7 +292,7 @@ BEGIN
             NULL, n, n);
     END IF;
 END $$;
-COMMENT ON FUNCTION onerepl.note_verified(int, oid, int8, int8, bool, text[], text[], text, text, bool) IS
+COMMENT ON FUNCTION onerepl.note_verified(int, oid, int8, int8, bool, text[], text[], text, text, bool, text) IS
 'Notes on the central what became of one chunk of a verification.';
 
 CREATE FUNCTION onerepl.compare_digests(remote text, here text, names text[], digits int, OUT difference text, OUT columns text[])
