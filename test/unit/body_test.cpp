@@ -209,7 +209,7 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(remote, 6, big_endian(std::uint16_t{1}), BodyError::content);  // not compressed
     expect(remote, 80, byte(0x80), BodyError::content);                   // start beyond the largest number
     expect(remote, 136, byte(2), BodyError::content);                     // flags
-    expect(remote, 137, byte(5), BodyError::content);                     // stop
+    expect(remote, 137, byte(6), BodyError::content);                     // stop
     expect(remote, 138, big_endian(std::uint32_t{2}), BodyError::content);
     expect(remote, 138, big_endian(std::uint32_t{0xffffffff}), BodyError::content);
     expect(remote, 142, big_endian(std::uint64_t{0}), BodyError::content);   // batch from 0 on
@@ -218,7 +218,7 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(central, 5, byte(0), BodyError::content);
     expect(central, 80, byte(2), BodyError::content);      // flags
     expect(central, 81, byte(4), BodyError::content);      // flow
-    expect(central, 82, byte(5), BodyError::content);      // stop
+    expect(central, 82, byte(6), BodyError::content);      // stop
     expect(central, 83, byte(0x80), BodyError::content);   // written
     expect(central, 123, byte(0x80), BodyError::content);  // failed_at
 }
