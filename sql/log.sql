@@ -21,8 +21,8 @@ SELECT onerepl_add_central('west', 'http://127.0.0.1:1', 'a secret of the west')
 SELECT onerepl_add_table('item'), onerepl_add_table('pair'), onerepl_add_table('"No Key"');
 
 INSERT INTO item VALUES (1, 'one'), (2, 'two');
--- a description of the table goes before its first record
-CALL numbered_to(3);
+-- the descriptions of the tables go before
+CALL numbered_to(5);
 SELECT n, relation, object_id, operation, state FROM onerepl.log WHERE link = 'east' ORDER BY n;
 SELECT n, relation, object_id, operation, state FROM onerepl.log WHERE link = 'west' ORDER BY n;
 SELECT link, s, m, lag_records, lag_seconds > 0 AS is_late, lag_bytes > 0 AS has_bytes FROM onerepl_status();
@@ -38,8 +38,8 @@ DELETE FROM item WHERE id = 1;
 ROLLBACK TO a;
 DELETE FROM item WHERE id = 2;
 COMMIT;
-CALL numbered_to(5);
-SELECT n, object_id, operation, state FROM onerepl.log WHERE link = 'east' AND n > 3 ORDER BY n;
+CALL numbered_to(7);
+SELECT n, object_id, operation, state FROM onerepl.log WHERE link = 'east' AND n > 5 ORDER BY n;
 
 -- keys of several columns, quoted where needed; no key; a key that moves; TRUNCATE
 INSERT INTO pair VALUES (1, 'x', 1), (2, 'a "b", c', 2);
@@ -47,7 +47,7 @@ INSERT INTO "No Key" VALUES (7);
 UPDATE item SET id = 10 WHERE id = 1;
 TRUNCATE item;
 CALL numbered_to(12);
-SELECT n, relation, object_id, moved_to, operation, state FROM onerepl.log WHERE link = 'east' AND n > 5 ORDER BY n;
+SELECT n, relation, object_id, moved_to, operation, state FROM onerepl.log WHERE link = 'east' AND n > 7 ORDER BY n;
 
 SELECT n, state FROM onerepl.log_records('west', 5, 7);
 
@@ -59,10 +59,10 @@ SELECT link, state, n FROM onerepl_object_state('pair', (SELECT (a, b)::text FRO
 SELECT link, state, n FROM onerepl_object_state('item', '1') ORDER BY link;
 SELECT link, state, n FROM onerepl_object_state('item', '10') ORDER BY link;
 -- blocked on one link, and only there
-SELECT onerepl_block('east', 5);
+SELECT onerepl_block('east', 7);
 SELECT link, state, n FROM onerepl_object_state('item', '2') ORDER BY link;
-SELECT link, n, state FROM onerepl.log WHERE n IN (4, 5, 6) ORDER BY n, link;
-SELECT onerepl_unblock('east', 5);
+SELECT link, n, state FROM onerepl.log WHERE n IN (6, 7, 8) ORDER BY n, link;
+SELECT onerepl_unblock('east', 7);
 SELECT link, state, n FROM onerepl_object_state('item', '2') ORDER BY link;
 
 -- B has none of it
@@ -81,11 +81,12 @@ SELECT onerepl_wait('east');
 \echo :LAST_ERROR_SQLSTATE
 RESET statement_timeout;
 
--- started anew, the link begins behind what is there
+-- started anew, the link begins behind what is there, and with the descriptions of the tables
 SELECT onerepl_restart_link('east');
+CALL numbered_to(15);
 SELECT link, s, m FROM onerepl_status();
 SELECT count(*) FROM onerepl.log WHERE link = 'east';
-SELECT onerepl_wait('east', '5 s');
+SELECT onerepl_wait('east', '0');
 
 SELECT onerepl_remove_central('east'), onerepl_remove_central('west');
 DROP PROCEDURE numbered_to;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pg/error.h"
+#include "core/ranges.h"
 #include "core/record.h"
 
 #include <functional>
@@ -46,7 +47,19 @@ enum class Resolution : std::uint8_t {
     /// The record is left out and counts as written.
     skip,
 };
-using Resolutions = std::map<Number, Resolution>;
+struct Resolutions {
+    std::map<Number, Resolution> records;
+    /// Transactions that only their COMMIT has refused, and that are left out as a whole.
+    std::vector<Range> skipped_transactions;
+
+    bool empty() const { return records.empty() && skipped_transactions.empty(); }
+    std::optional<Resolution> of(Number n) const {
+        for (const Range& transaction : skipped_transactions)
+            if (transaction.contains(n)) return Resolution::skip;
+        const auto record = records.find(n);
+        return record == records.end() ? std::nullopt : std::optional(record->second);
+    }
+};
 
 /// A record in F, as onerepl.failure shows it.
 struct Failure {
@@ -58,6 +71,8 @@ struct Failure {
     std::string key;        // "(id)=(17)"; empty if the record has none
     std::string row;        // "(a, b)=(1, two)", cut after 4 kB
     pg::ErrorReport error;
+    /// Only COMMIT has shown it: the record is the transaction's last, whichever is to blame.
+    bool at_commit = false;
     std::int64_t failed_at = 0;  // TimestampTz
 };
 

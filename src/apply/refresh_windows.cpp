@@ -67,7 +67,15 @@ void RefreshWindows::note(const Target& target, const Chunk& chunk, Number n, bo
                 {link_, pg::Param::oid(target.relation), chunk.refresh, chunk.repair ? "repair" : "empty",
                  state_after(chunk, skipped), n, static_cast<std::uint64_t>(chunk.row_count), chunk.partial,
                  bounds[chunk.opens ? 0 : 1], bounds[1]});
+    if (chunk.last && !chunk.partial && !skipped) forget_differences(target.relation, n);
     load();
+}
+
+/// What a verification found before is mended.
+void RefreshWindows::forget_differences(Oid relation, Number n) {
+    for (const char* sql : {"DELETE FROM onerepl.differing_row WHERE link = $1 AND relation = $2 AND n < $3",
+                            "DELETE FROM onerepl.difference WHERE link = $1 AND relation = $2 AND n < $3"})
+        pg::execute(sql, {link_, pg::Param::oid(relation), n});
 }
 
 }  // namespace onerepl::apply

@@ -37,6 +37,7 @@ class RefreshWindows {
         Left left;
     };
     const Window* find(Oid relation) const;
+    void forget_differences(Oid relation, Number n);
 
     int link_;
     std::vector<Window> open_;

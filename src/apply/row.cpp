@@ -167,10 +167,16 @@ void append_key(const Row& row, StringInfo text) {
     append_key(row, &key);
     const char* verb = row.record.operation == Operation::update ? "updated" : "deleted";
     const char* table = RelationGetRelationName(row.table->relation);
-    const char* detail = row.target.has_key() ? "Key %s is not present in table \"%s\"."
-                                              : "No row with %s is present in table \"%s\".";
+    const char* detail = row.target.has_key() ? "Key %s is not present in table \"%s\".%s"
+                                              : "No row with %s is present in table \"%s\".%s";
+    // Otherwise a row would have been inserted.
+    const char* why =
+        row.batch.overwrite && row.record.operation == Operation::update
+            ? " The change can not become an insert, since it leaves out large values that did not change: "
+              "skip it, and mend the table by onerepl_refresh(..., 'repair') at the remote."
+            : "";
     ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND), errmsg("row to be %s does not exist", verb),
-                    errdetail(detail, key.data, table), errtable(row.table->relation)));
+                    errdetail(detail, key.data, table, why), errtable(row.table->relation)));
     pg_unreachable();
 }
 

@@ -3,10 +3,14 @@
 #include "apply/session.h"
 
 #include "pg/guard.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "utils/guc.h"
 }
+
+#include <algorithm>
+#include <string>
 
 namespace onerepl::apply {
 
@@ -32,9 +36,11 @@ constexpr Setting settings_of_apply[] = {
     {"jit", "off"},
 };
 
-// The worker serves other links too: it does not wait for a lock for ever. 55P03 is transient, so apply comes
-// back.
-constexpr const char* lock_timeout = "5000";  // ms
+/// The worker serves other links too, and the remote waits for its answer: it does not wait for a lock for
+/// long. 55P03 is transient, so apply comes back.
+std::string lock_timeout() {
+    return std::to_string(std::clamp(settings::reply_timeout / 2, 100, 5000));  // ms
+}
 
 void set_locally(const char* name, const char* value) {
     set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
@@ -43,11 +49,12 @@ void set_locally(const char* name, const char* value) {
 }  // namespace
 
 void prepare_session() {
-    pg::call([] {
+    const std::string longest_wait = lock_timeout();
+    pg::call([&] {
         // An administrator may keep users from writing by default_transaction_read_only.
         XactReadOnly = false;
         if (strcmp(GetConfigOption("lock_timeout", false, false), "0") == 0)
-            set_locally("lock_timeout", lock_timeout);
+            set_locally("lock_timeout", longest_wait.c_str());
         for (const Setting& setting : settings_of_apply) {
             if (strcmp(GetConfigOption(setting.name, false, false), setting.value) == 0) continue;
             set_locally(setting.name, setting.value);

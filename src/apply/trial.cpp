@@ -188,6 +188,7 @@ class Trial {
     void add_known(const KnownError& known) {
         error_ = known.report;
         add_failure_at(known.n != 0 ? known.n : last_record_);
+        if (!result_.failures.empty()) result_.failures.back().at_commit = known.n == 0;
     }
 
     void add_failure_at(Number n) {

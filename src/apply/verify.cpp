@@ -146,4 +146,12 @@ void compare_digest(int link, const Target& target, const Record& record, Number
     if (remote != ours && chunk.row_count > 1) name_rows(link, target, chunk, n);
 }
 
+void tell_missing(int link, const Target& target, Number n) {
+    pg::execute(
+        "SELECT onerepl.write_journal(2, $1, 'III', pg_catalog.format('table %I.%I can not be verified: it "
+        "does not exist here',"
+        " $2::text, $3::text), 'Create it, and call onerepl_refresh for it at the remote.', $4, $4)",
+        {link, target.schema, target.name, n});
+}
+
 }  // namespace onerepl::apply

@@ -10,4 +10,7 @@ namespace onerepl::apply {
 /// differ go there too (onerepl.differing_row). With SPI connected.
 void compare_digest(int link, const Target& target, const Record& record, Number n);
 
+/// A table that is to be verified does not exist here: critical in the journal. With SPI connected.
+void tell_missing(int link, const Target& target, Number n);
+
 }  // namespace onerepl::apply

@@ -61,14 +61,12 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
     if (!decode_record(incoming.record, record_)) throw pg::Error("22P03", "record cannot be read");
     const Number last = incoming.n + (record_.operation == Operation::skip ? record_.skip_count - 1 : 0);
     if (resolutions != nullptr && !resolutions->empty()) {
-        const auto resolution = resolutions->find(incoming.n);
-        if (resolution != resolutions->end()) {
-            if (resolution->second == Resolution::skip) {
-                if (record_.operation == Operation::chunk) write_chunk_record(true);
-                return last;
-            }
-            batch_.overwrite = resolution->second == Resolution::overwrite;
+        const std::optional<Resolution> resolution = resolutions->of(incoming.n);
+        if (resolution == Resolution::skip) {
+            if (record_.operation == Operation::chunk) skip_chunk();
+            return last;
         }
+        batch_.overwrite = resolution == Resolution::overwrite;
     }
     if (record_.operation == Operation::truncate) {
         add_truncate();
@@ -77,7 +75,7 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
         if (record_.operation == Operation::describe)
             describe();
         else if (record_.operation == Operation::chunk)
-            write_chunk_record(false);
+            write_chunk_record();
         else if (record_.operation == Operation::statement)
             write_statement();
         else if (record_.operation == Operation::sequences)
@@ -163,20 +161,38 @@ bool Writer::is_left_to_copy(const Target& target) const {
     return is_in_range(target, record_.row, left->from, left->to);
 }
 
-void Writer::write_chunk_record(bool skipped) {
+void Writer::write_chunk_record() {
+    if (record_.chunk.verify) return verify();
     Target& target = find_target(record_.description);
-    if (target.has_branch && !skipped) refuse_chunk(target);
-    if (target.has_branch) return;
-    if (record_.chunk.verify) {
-        if (!skipped) verify(target);
-        return;
-    }
-    if (!skipped) write_chunk(batch_, target, record_, row_of_chunk_);
-    windows_.note(target, record_.chunk, batch_.n, skipped);
+    if (target.has_branch) refuse_chunk(target);
+    write_chunk(batch_, target, record_, row_of_chunk_);
+    windows_.note(target, record_.chunk, batch_.n, false);
 }
 
-/// A table that is being filled differs, of course.
-void Writer::verify(Target& target) {
+/// Whatever is wrong with the table, it does not stand in the way of skipping: it may not even be there.
+void Writer::skip_chunk() {
+    Target& target = described(record_.description);
+    if (record_.chunk.verify || target.has_branch) return;
+    target.relation = pg::call([&] { return find_relation(target); });
+    if (OidIsValid(target.relation)) windows_.note(target, record_.chunk, batch_.n, true);
+}
+
+/// What is known of a table whether B has it or not.
+Target& Writer::described(std::uint64_t description) {
+    Target* target = targets_.find(description);
+    if (target == nullptr) throw LackingDescription{description};
+    return *target;
+}
+
+/// A table that is being filled differs, of course. One that is not there is a difference, and no failure.
+void Writer::verify() {
+    Target& target = described(record_.description);
+    if (target.has_branch) refuse_chunk(target);
+    if (!OidIsValid(pg::call([&] { return find_relation(target); }))) {
+        if (record_.chunk.last) tell_missing(link_, target, batch_.n);
+        return;
+    }
+    find_target(record_.description);
     if (windows_.is_open(target.relation)) return;
     pg::call([&] {
         close_tables(batch_);

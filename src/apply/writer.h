@@ -58,8 +58,10 @@ class Writer {
     void match(Target& target);
     void write_row_record();
     bool is_left_to_copy(const Target& target) const;
-    void write_chunk_record(bool skipped);
-    void verify(Target& target);
+    void write_chunk_record();
+    void skip_chunk();
+    Target& described(std::uint64_t description);
+    void verify();
     void describe();
     void write_statement();
     void note_sequences();

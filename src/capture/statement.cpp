@@ -18,6 +18,7 @@ extern "C" {
 #include "utils/guc.h"
 
 PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
+PG_FUNCTION_INFO_V1(onerepl_record_description);
 PG_FUNCTION_INFO_V1(onerepl_record_drop);
 PG_FUNCTION_INFO_V1(onerepl_execute_ddl);
 }
@@ -149,6 +150,16 @@ void record_running(Oid relation) {
     table_close(table, NoLock);
 }
 
+/// Records the table's description, whether it is new or not.
+void record_description_of(Oid relation) {
+    if (!begin_capture()) return;
+    const std::uint64_t before = newest_description(relation).id;
+    Relation table = table_open(relation, AccessShareLock);
+    const std::uint64_t now = captured_table(table).description;
+    if (now == before) record_description(now);
+    table_close(table, NoLock);
+}
+
 // ---------------------------------------------------------------- the administrator's statements
 
 /// Error 22023 for what onerepl_execute_ddl() does not take. Plain.
@@ -202,6 +213,11 @@ extern "C" {
 
 PGDLLEXPORT Datum onerepl_record_running_statement(PG_FUNCTION_ARGS) {
     onerepl::capture::record_running(PG_GETARG_OID(0));
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_record_description(PG_FUNCTION_ARGS) {
+    onerepl::capture::record_description_of(PG_GETARG_OID(0));
     PG_RETURN_VOID();
 }
 

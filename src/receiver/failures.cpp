@@ -9,15 +9,20 @@ namespace onerepl::receiver {
 
 KnownFailures load_failures(int link) {
     KnownFailures known;
-    pg::query("SELECT n, coalesce(resolution, '') FROM onerepl.failure WHERE link = $1 ORDER BY n", {link},
-              [&](const pg::Row& row) {
-                  known.any = true;
-                  const std::string resolution = row.text(1);
-                  if (resolution == "overwrite")
-                      known.resolutions[row.number(0)] = apply::Resolution::overwrite;
-                  if (resolution == "skip") known.resolutions[row.number(0)] = apply::Resolution::skip;
-                  if (resolution.empty() && !known.undecided) known.undecided = row.number(0);
-              });
+    pg::query(
+        "SELECT n, coalesce(resolution, ''), at_commit, transaction_first, transaction_last"
+        " FROM onerepl.failure WHERE link = $1 ORDER BY n",
+        {link}, [&](const pg::Row& row) {
+            known.any = true;
+            const std::string resolution = row.text(1);
+            if (resolution == "overwrite")
+                known.resolutions.records[row.number(0)] = apply::Resolution::overwrite;
+            if (resolution == "skip" && row.boolean(2))
+                known.resolutions.skipped_transactions.push_back({row.number(3), row.number(4)});
+            else if (resolution == "skip")
+                known.resolutions.records[row.number(0)] = apply::Resolution::skip;
+            if (resolution.empty() && !known.undecided) known.undecided = row.number(0);
+        });
     return known;
 }
 
@@ -29,17 +34,17 @@ void store_failures(int link, const apply::Outcome& outcome) {
         pg::execute(
             "INSERT INTO onerepl.failure (link, n, transaction_first, transaction_last, relation, operation, "
             "key, row, sqlstate,"
-            "                             message, detail, constraint_name)"
+            "                             message, detail, constraint_name, at_commit)"
             " VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), nullif($8, ''), $9, $10, nullif($11, ''), "
-            "nullif($12, ''))"
+            "nullif($12, ''), $13)"
             // What was decided did not help: it is to be decided again.
             " ON CONFLICT (link, n) DO UPDATE SET sqlstate = excluded.sqlstate, message = excluded.message,"
             "    detail = excluded.detail, constraint_name = excluded.constraint_name, failed_at = "
-            "excluded.failed_at,"
+            "excluded.failed_at, at_commit = excluded.at_commit,"
             "    resolution = NULL, resolved_by = NULL",
             {link, failure.n, failure.transaction_first, failure.transaction_last, failure.relation,
              failure.operation, failure.key, failure.row, failure.error.sqlstate, failure.error.message,
-             failure.error.detail, failure.error.constraint});
+             failure.error.detail, failure.error.constraint, failure.at_commit});
 }
 
 void finish_failures(int link, Number written) {

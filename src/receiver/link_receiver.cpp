@@ -88,6 +88,7 @@ struct LinkReceiver::Turn {
     std::int64_t position_seq;             // of the newest position
     bool memory_holds;                     // apply::Options
     std::optional<apply::Outcome> failed;  // to be stored
+    std::optional<std::string> put_off;    // to be stored: why writing is put off; empty: it is not
     std::vector<std::uint64_t> lacking;
     bool over = false;   // no more is written in this turn
     bool moved = false;  // the position, since apply was called
@@ -332,27 +333,31 @@ void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
     }
     if (!outcome.transient) {
         retry_at_ = retry_wait_ = 0;
-        told_transient_.clear();
+        note_put_off(turn, "", "");
         return;
     }
+    const std::string& sqlstate = outcome.transient->sqlstate;
+    note_put_off(turn, sqlstate,
+                 "writing is put off: " + outcome.transient->message + " (SQLSTATE " + sqlstate + ")");
     retry_wait_ = retry_wait_ == 0 ? first_retry : std::min(retry_wait_ * 2, longest_retry);
     retry_at_ = worker::now() + retry_wait_;
     turn.over = true;
-    if (outcome.transient->sqlstate == told_transient_) return;
-    told_transient_ = outcome.transient->sqlstate;
-    journal_.write({Level::warning,
-                    "C2a",
-                    "writing is put off: " + outcome.transient->message + " (SQLSTATE " +
-                        outcome.transient->sqlstate + ")",
-                    "It is tried again by itself.",
-                    {}});
+}
+
+/// What writing has shown, told once for a cause, whichever receiver it meets (P16).
+void LinkReceiver::note_put_off(Turn& turn, const std::string& sqlstate, const std::string& reason) {
+    if (shared_->put_off_stored && sqlstate == shared_->put_off) return;
+    turn.put_off = reason;
+    strlcpy(shared_->put_off, sqlstate.c_str(), sizeof shared_->put_off);
+    shared_->put_off_stored = false;
+    if (!reason.empty()) journal_.write({Level::warning, "C2a", reason, "It is tried again by itself.", {}});
 }
 
 /// What the turn has to leave behind in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
     const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
     if (!must_store_state(turn) && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
-        !turn.failed && journal_.empty() && !contact)
+        !turn.failed && journal_.empty() && !contact && !turn.put_off)
         return;
     pg::in_transaction([&] {
         pg::commit_without_wait();
@@ -364,8 +369,10 @@ void LinkReceiver::finish(Turn& turn) {
             store_contact(link_.id, {"", turn.header->last, state_name(*turn.header)});
             contact_stored_ = worker::now();
         }
+        if (turn.put_off) store_put_off(link_.id, *turn.put_off);
         journal_.flush();
     });
+    if (turn.put_off) shared_->put_off_stored = true;
 }
 
 void LinkReceiver::spool(Turn& turn) {

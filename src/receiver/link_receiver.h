@@ -40,6 +40,8 @@ class LinkReceiver {
     struct SharedLink {
         CentralWaits waits;
         std::uint64_t turns;  // of all receivers
+        bool put_off_stored;  // onerepl.contact has what follows
+        char put_off[6];      // SQLSTATE of the transient error that keeps writing off; empty: none
     };
     /// What this receiver's last turn left, if nothing is queued or failed. It holds as long as no other
     /// receiver had a turn, nobody gave an order, and it is young.
@@ -58,6 +60,7 @@ class LinkReceiver {
     bool write_once(Turn& turn);
     void move_position(Turn& turn, Number written, bool from_queue);
     void take_outcome(Turn& turn, const apply::Outcome& outcome);
+    void note_put_off(Turn& turn, const std::string& sqlstate, const std::string& reason);
     void finish(Turn& turn);
     void spool(Turn& turn);
     bool must_store_state(const Turn& turn) const;
@@ -80,7 +83,6 @@ class LinkReceiver {
     Kept kept_;
     Time retry_at_ = 0;  // after a transient error of apply
     Time retry_wait_ = 0;
-    std::string told_transient_;
     Time contact_stored_ = 0;
 };
 

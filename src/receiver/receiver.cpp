@@ -34,6 +34,7 @@ class Receiver : public http::Handler {
 
     [[noreturn]] void run() {
         for (;;) {
+            if (index_ >= settings::receivers) worker::finish();
             const Time now = worker::now();
             Time wait = longest_wait;
             if (now >= listen_at_) open_port();

@@ -162,6 +162,7 @@ CREATE TABLE onerepl.failure (
     message         text NOT NULL,
     detail          text,
     constraint_name text,
+    at_commit       bool NOT NULL DEFAULT false,    -- only COMMIT has shown it; n is the transaction's last
     failed_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     resolution      text CHECK (resolution IN ('retry', 'overwrite', 'skip')),
     resolved_by     name,
@@ -205,6 +206,7 @@ CREATE TABLE onerepl.journal_entry (
 CREATE TABLE onerepl.contact (
     link            int PRIMARY KEY REFERENCES onerepl.link ON DELETE CASCADE,
     last_contact    timestamptz,
+    put_off         text,               -- the central: the transient error that keeps it from writing just now
     last_error      text,
     last_error_at   timestamptz,
     peer_number     int8,               -- remote: B's S_b; central: A's M_a, as last told
@@ -214,3 +216,4 @@ CREATE TABLE onerepl.contact (
 SELECT pg_extension_config_dump('onerepl.link', '');
 SELECT pg_extension_config_dump('onerepl.link_id_seq', '');
 SELECT pg_extension_config_dump('onerepl.tracked', '');
+SELECT pg_extension_config_dump('onerepl.guarded', '');

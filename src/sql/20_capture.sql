@@ -4,7 +4,14 @@
 
 CREATE FUNCTION onerepl.onerepl_capture() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_capture';
-REVOKE ALL ON FUNCTION onerepl.onerepl_capture() FROM PUBLIC;
+CREATE FUNCTION onerepl.record_description(relation regclass) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_description'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.record_description(regclass) IS
+'Records the description of a tracked table, or of a partition of one: a central that gets it knows the table, and guards it (P8, P17).';
+
+-- Everybody may execute it: PostgreSQL asks the owner of a tracked table for that right when he adds a partition. The schema is
+-- closed to him, so that he can not make triggers of his own with it.
 
 CREATE FUNCTION onerepl.onerepl_capture_truncate() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_capture_truncate';

@@ -31,6 +31,7 @@ BEGIN
         RAISE WARNING 'what was changed in tracked tables before now is not sent on link "%"', added.name USING
             DETAIL = 'Tables are tracked already, and a link starts behind the newest number of the log.',
             HINT = 'If anything was written since the tables were copied, call onerepl_refresh for them in this transaction or later.';
+        PERFORM onerepl.describe_tracked();
     END IF;
     PERFORM onerepl.wake_at_commit(true, false);
     RETURN added.id;
@@ -205,6 +206,27 @@ CREATE FUNCTION onerepl.set_capture_stopped(stopped bool) RETURNS void
 COMMENT ON FUNCTION onerepl.set_capture_stopped(bool) IS
 'Tells all sessions at once whether changes are captured (P7); onerepl.log_state tells it across restarts.';
 
+CREATE FUNCTION onerepl.wait_for_writers() RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_wait_for_writers'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.wait_for_writers() IS
+'Waits until every other transaction has ended that has written a tracked table up to now. Nobody waits for the caller.';
+
+CREATE FUNCTION onerepl.resume_capture() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE onerepl.log_state AS s SET capture_stopped = false;
+    PERFORM onerepl.set_capture_stopped(false);
+    -- A transaction that began to write while nothing was captured is not captured to its end: what it writes must be there before
+    -- the tables are copied or called equal.
+    PERFORM onerepl.wait_for_writers();
+EXCEPTION WHEN query_canceled OR OTHERS THEN
+    PERFORM onerepl.set_capture_stopped(true);
+    RAISE;
+END $$;
+COMMENT ON FUNCTION onerepl.resume_capture() IS 'Capture goes on after it was stopped at the log''s limit (P7).';
+
 CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -238,8 +260,7 @@ DECLARE
     other onerepl.link;
 BEGIN
     IF (SELECT s.capture_stopped FROM onerepl.log_state AS s) THEN
-        UPDATE onerepl.log_state AS s SET capture_stopped = false;
-        PERFORM onerepl.set_capture_stopped(false);
+        PERFORM onerepl.resume_capture();
         -- What was not captured is missing for every link: the others stop until they are started anew, too.
         FOR other IN SELECT * FROM onerepl.link AS l WHERE l.role = 'remote' AND l.id <> restart_as_remote.link LOOP
             PERFORM onerepl.start_behind_last(other.id);
@@ -258,6 +279,7 @@ BEGIN
             WHERE l.id = restart_as_remote.link;
     END IF;
     PERFORM onerepl.forget_position(restart_as_remote.link);
+    PERFORM onerepl.describe_tracked();
 END $$;
 COMMENT ON FUNCTION onerepl.restart_as_remote(int, int8) IS 'A''s part of onerepl_restart_link. Capture goes on if it was stopped.';
 

@@ -158,6 +158,7 @@ BEGIN
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
         PERFORM onerepl.create_statement_triggers(member, track.lock_pending);
         PERFORM onerepl.describe_partition(member) WHERE member <> track.relation;
+        PERFORM onerepl.record_description(member) WHERE (SELECT c.relkind FROM pg_class AS c WHERE c.oid = member) = 'r';
     END LOOP;
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
@@ -165,6 +166,15 @@ BEGIN
     PERFORM onerepl.wake_at_commit(true, false);
 END $$;
 COMMENT ON FUNCTION onerepl.track(regclass, bool) IS 'onerepl_add_table, after the rights were checked.';
+
+CREATE FUNCTION onerepl.describe_tracked() RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.record_description(m.relation)
+    FROM onerepl.tracked_member AS m JOIN pg_class AS c ON c.oid = m.relation WHERE c.relkind = 'r'
+$$;
+COMMENT ON FUNCTION onerepl.describe_tracked() IS
+'Records the descriptions of all tracked tables, for a link that begins: its central is to guard them before the first change (P8).';
 
 CREATE FUNCTION onerepl.remember_members(root regclass) RETURNS void
     LANGUAGE sql

@@ -35,24 +35,37 @@ CREATE FUNCTION onerepl_resolve(link text, n int8, how text) RETURNS void
 #variable_conflict use_column
 DECLARE
     target onerepl.link := onerepl.get_link(onerepl_resolve.link, 'central');
+    resolved onerepl.failure;
 BEGIN
     PERFORM onerepl.check_resolution(onerepl_resolve.how);
     UPDATE onerepl.failure AS f SET resolution = onerepl_resolve.how, resolved_by = session_user
-        WHERE f.link = target.id AND f.n = onerepl_resolve.n;
+        WHERE f.link = target.id AND f.n = onerepl_resolve.n
+        RETURNING * INTO resolved;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'record % of link "%" is no failure', onerepl_resolve.n, target.name USING
             ERRCODE = 'no_data_found',
             HINT = 'The view onerepl.failed lists the failures.';
     END IF;
-    PERFORM onerepl.journal_resolution(target, onerepl_resolve.how, 1, onerepl_resolve.n, onerepl_resolve.n, '');
+    IF resolved.at_commit AND resolved.resolution = 'overwrite' THEN
+        RAISE EXCEPTION 'no row can be overwritten: the failure shows only when the transaction commits' USING
+            ERRCODE = 'invalid_parameter_value',
+            HINT = format('Remove the cause and use retry, or use skip, which leaves out the whole transaction, records %s to %s.',
+                          resolved.transaction_first, resolved.transaction_last);
+    END IF;
+    IF resolved.at_commit AND resolved.resolution = 'skip' THEN
+        PERFORM onerepl.journal_resolution(target, 'skip', resolved.transaction_last - resolved.transaction_first + 1,
+                                           resolved.transaction_first, resolved.transaction_last, ', a whole transaction,');
+    ELSE
+        PERFORM onerepl.journal_resolution(target, onerepl_resolve.how, 1, onerepl_resolve.n, onerepl_resolve.n, '');
+    END IF;
     PERFORM onerepl.wake_at_commit(false, true);
 END $$;
 COMMENT ON FUNCTION onerepl_resolve(text, int8, text) IS
 'Resolves a failure on the central: says what is to be done with record n, which could not be written. how: ''retry'' (you have
 removed the cause), ''overwrite'' (the incoming row replaces the rows that stand in its way; an update or delete of a missing row
 becomes an insert or nothing), or ''skip'' (the record counts as written; nothing of it is). The record''s whole transaction is
-then tried again. Overwriting is journalled as a warning, skipping as critical, both with your name.
-Errors: 42704 no such link; P0002 the record is no failure; 22023 another way than these; 55000 this database is the remote of
+then tried again. A failure that only COMMIT shows (onerepl.failed.at_commit) is not one record''s: skip leaves out the whole transaction. Overwriting is journalled as a warning, skipping as critical, both with your name.
+Errors: 42704 no such link; P0002 the record is no failure; 22023 another way than these, or overwrite of a failure at COMMIT; 55000 this database is the remote of
 the link. Rule: P13.';
 
 CREATE FUNCTION onerepl_resolve_all(link text, how text, sqlstate text DEFAULT NULL, relation text DEFAULT NULL,
@@ -68,6 +81,7 @@ BEGIN
     WITH changed AS (
         UPDATE onerepl.failure AS f SET resolution = onerepl_resolve_all.how, resolved_by = session_user
             WHERE f.link = target.id AND coalesce(f.resolution, 'retry') = 'retry'
+              AND NOT (f.at_commit AND onerepl_resolve_all.how = 'overwrite')
               AND (onerepl_resolve_all.sqlstate IS NULL OR f.sqlstate = onerepl_resolve_all.sqlstate)
               AND (onerepl_resolve_all.relation IS NULL OR f.relation = onerepl_resolve_all.relation)
               AND (onerepl_resolve_all.constraint_name IS NULL OR f.constraint_name = onerepl_resolve_all.constraint_name)

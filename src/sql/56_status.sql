@@ -88,6 +88,8 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
         UNION ALL
+        SELECT 'put off', 'Look at last_error; it is tried again by itself once the cause is gone.' WHERE c.put_off IS NOT NULL
+        UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT 'starting', 'Nothing, unless it stays so: then call onerepl_restart_link at the remote, which answers for equal tables.'
@@ -99,10 +101,13 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         SELECT format('waiting for %s', s + 1), 'Nothing: it was asked for.' WHERE queue.n > s + 1
         UNION ALL
         SELECT 'incomplete', 'Some tables are not complete: see onerepl.refresh_progress, and call onerepl_refresh at the remote.'
-            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state IN ('incomplete', 'cancelled')
+            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state IN ('incomplete', 'cancelled') AND EXISTS (SELECT FROM pg_class AS k WHERE k.oid = f.relation)
         UNION ALL
         SELECT 'refreshing', 'Nothing: see onerepl.refresh_progress which tables are not complete yet.'
-            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state <> 'done'
+            FROM onerepl.refresh_window AS f WHERE f.link = l.id AND f.state <> 'done' AND EXISTS (SELECT FROM pg_class AS k WHERE k.oid = f.relation)
+        UNION ALL
+        SELECT 'different', 'Tables differ: see onerepl.differences. At the remote onerepl_refresh(link, table, ''repair'') mends them, and onerepl_verify looks again.'
+            FROM onerepl.difference AS d WHERE d.link = l.id AND EXISTS (SELECT FROM pg_class AS k WHERE k.oid = d.relation)
         UNION ALL
         SELECT 'in step', 'Nothing.' WHERE s = m
         UNION ALL
@@ -168,7 +173,7 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
-           c.last_error,
+           coalesce(c.put_off, c.last_error),
            CASE WHEN p.problems > 0
                 THEN concat(format('See onerepl.problems: %s problem%s with tables. ', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
                             nullif(t.what_to_do, 'Nothing.'))
@@ -189,5 +194,6 @@ contact. s: S, what is confirmed (remote) or written (central); m: M, the newest
 told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
 lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
-the central is or has ..., the remote is ...; last_contact: the last authentic message of the peer; last_error: of the last contact, null if it
-was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';
+the central is or has ..., the remote is ..., put off (the central can not write just now), different (onerepl_verify found it);
+last_contact: the last authentic message of the peer; last_error: of the last contact, or why the central can not
+write just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';

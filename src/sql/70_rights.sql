@@ -40,6 +40,12 @@ REVOKE ALL ON FUNCTION onerepl_refresh_pause(text, regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh_resume(text, regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_refresh_cancel(text, regclass) FROM PUBLIC;
 
+GRANT EXECUTE ON FUNCTION onerepl.onerepl_capture() TO PUBLIC;
+
+-- Not even pg_read_all_data reads the secrets; the owner does, and so do the functions that run with his rights.
+ALTER TABLE onerepl.link ENABLE ROW LEVEL SECURITY;
+
 GRANT USAGE ON SCHEMA onerepl TO pg_monitor;
+GRANT EXECUTE ON FUNCTION onerepl.qualified_name(regclass) TO pg_monitor;
 GRANT EXECUTE ON FUNCTION onerepl_status() TO pg_monitor;
 GRANT SELECT ON onerepl.journal, onerepl.queue, onerepl.problems, onerepl.refresh_progress TO pg_monitor;

@@ -14,7 +14,6 @@ extern "C" {
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
 #include "postmaster/bgworker.h"
-#include "utils/varlena.h"
 }
 
 #include <algorithm>
@@ -30,19 +29,6 @@ namespace {
 
 constexpr Time look_again = 10 * second;
 constexpr Time start_interval = 1 * second;  // least time between two starts of the same worker
-
-std::vector<std::string> names_in(const char* setting) {
-    std::vector<std::string> names;
-    pg::call([&] {
-        char* copy = pstrdup(setting ? setting : "");
-        List* list = NIL;
-        if (!SplitIdentifierString(copy, ',', &list))
-            ereport(LOG, (errmsg("onerepl.databases is not a list of names: \"%s\"", setting)));
-        ListCell* cell;
-        foreach (cell, list) names.emplace_back(static_cast<const char*>(lfirst(cell)));
-    });
-    return names;
-}
 
 /// All databases by name. By a plain scan: without a database of its own, a process can be sure of the shared
 /// catalogs' tables only, not of their indexes.
@@ -69,7 +55,7 @@ std::vector<Oid> wanted_databases() {
     std::vector<Oid> wanted;
     pg::in_transaction([&] {
         const std::map<std::string, Oid> existing = all_databases();
-        for (const std::string& name : names_in(settings::databases))
+        for (const std::string& name : worker::listed_databases())
             if (const auto found = existing.find(name); found != existing.end())
                 wanted.push_back(found->second);
     });

@@ -83,4 +83,11 @@ void store_contact(int link, const Contact& contact) {
         {link, error, number, contact.peer_state});
 }
 
+void store_put_off(int link, const std::string& reason) {
+    pg::execute(
+        "INSERT INTO onerepl.contact (link, put_off) VALUES ($1, nullif($2, ''))"
+        " ON CONFLICT (link) DO UPDATE SET put_off = excluded.put_off",
+        {link, reason});
+}
+
 }  // namespace onerepl

@@ -2,10 +2,13 @@
 #include "worker/worker.h"
 
 #include "pg/compat.h"
+#include "pg/settings.h"
+#include "pg/transaction.h"
 
 #include <malloc.h>
 
 extern "C" {
+#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -13,7 +16,10 @@ extern "C" {
 #include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/varlena.h"
 }
+
+#include <algorithm>
 
 namespace onerepl::worker {
 
@@ -40,13 +46,36 @@ void keep_memory_of_bodies() {
 #endif
 }
 
+/// Ends a worker whose database is no longer one of onerepl.databases.
+void end_if_unlisted() {
+    if (!OidIsValid(MyDatabaseId)) return;
+    const std::vector<std::string> listed = listed_databases();
+    std::string name;
+    pg::in_transaction([&] { name = pg::call([] { return get_database_name(MyDatabaseId); }); });
+    if (std::find(listed.begin(), listed.end(), name) == listed.end()) finish();
+}
+
 void reload_if_asked() {
     if (!ConfigReloadPending) return;
     ConfigReloadPending = false;
     pg::call([] { ProcessConfigFile(PGC_SIGHUP); });
+    end_if_unlisted();
 }
 
 }  // namespace
+
+std::vector<std::string> listed_databases() {
+    std::vector<std::string> names;
+    pg::call([&] {
+        char* copy = pstrdup(settings::databases ? settings::databases : "");
+        List* list = NIL;
+        if (!SplitIdentifierString(copy, ',', &list))
+            ereport(LOG, (errmsg("onerepl.databases is not a list of names: \"%s\"", settings::databases)));
+        ListCell* cell;
+        foreach (cell, list) names.emplace_back(static_cast<const char*>(lfirst(cell)));
+    });
+    return names;
+}
 
 void start(const char* database) {
     keep_memory_of_bodies();

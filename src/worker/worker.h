@@ -9,6 +9,8 @@ extern "C" {
 }
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace onerepl::worker {
 
@@ -39,6 +41,9 @@ class Waiter {
 /// back; the caller waits a little before the next turn. An error that says that the worker is to end is
 /// thrown on.
 bool attempt(const std::function<void()>& turn);
+
+/// The names in onerepl.databases.
+std::vector<std::string> listed_databases();
 
 /// True if the extension is installed in this database. In a transaction.
 bool extension_exists();

@@ -18,7 +18,7 @@ SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id',
 SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rule', 'message', 'hint', 'first', 'last']);
 SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
 SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
-    'sqlstate', 'message', 'detail', 'constraint_name', 'failed_at', 'resolution', 'resolved_by']);
+    'sqlstate', 'message', 'detail', 'constraint_name', 'at_commit', 'failed_at', 'resolution', 'resolved_by']);
 SELECT columns_are('onerepl', 'refresh_progress', ARRAY['link', 'role', 'relation', 'method', 'state', 'one_snapshot', 'rows', 'rows_estimate', 'bytes',
     'percent', 'rows_per_second', 'estimated_end', 'lid_start', 'lid_end', 'start_at', 'started_at', 'finished_at', 'error']);
 SELECT columns_are('onerepl', 'differences', ARRAY['link', 'relation', 'n', 'key_from', 'key_to', 'rows_remote', 'rows_here', 'at']);
@@ -52,7 +52,7 @@ SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_c
 
 -- pg_dump keeps the configuration, and not the log
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
-              ARRAY['onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+              ARRAY['onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');
