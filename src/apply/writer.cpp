@@ -124,12 +124,11 @@ void Writer::run_check(std::size_t i) {
 }
 
 Target& Writer::find_target(std::uint64_t id) {
-    Target* target = targets_.find(id);
-    if (target == nullptr) throw LackingDescription{id};
+    Target& target = described(id);
     // Making the guard changes the table, which makes the target forget it once more.
-    for (int tries = 0; !target->matched && tries < 3; tries++) match(*target);
-    if (!target->matched) pg::call([&] { match_target(*target); });
-    return *target;
+    for (int tries = 0; !target.matched && tries < 3; tries++) match(target);
+    if (!target.matched) pg::call([&] { match_target(target); });
+    return target;
 }
 
 void Writer::match(Target& target) {

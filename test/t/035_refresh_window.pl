@@ -130,7 +130,7 @@ $pair->wait_identical('w', { name => 'ranges are mended' });
 
 # --- one snapshot for a whole table
 $pair->a("INSERT INTO names SELECT chr(65 + n % 57) || n, n FROM generate_series(1, 500) AS n; SELECT onerepl_add_table('names')");
-$pair->b("INSERT INTO names VALUES ('zz', 1), ('B1', 7); SET onerepl.allow_writes = on; UPDATE w SET v = 'stale' WHERE id % 5 = 0; DELETE FROM w WHERE id % 11 = 0");
+$pair->b("SET onerepl.allow_writes = on; INSERT INTO names VALUES ('zz', 1), ('B1', 7); UPDATE w SET v = 'stale' WHERE id % 5 = 0; DELETE FROM w WHERE id % 11 = 0");
 $pair->a("BEGIN; SELECT onerepl_refresh('hq', 'w', chunk_rows => 100, isolation => 'repeatable read'),
           onerepl_refresh('hq', 'names', 'repair', chunk_rows => 30, isolation => 'repeatable read'); COMMIT;
           UPDATE w SET id = -id WHERE id = 700; UPDATE names SET n = -n WHERE n < 20");
