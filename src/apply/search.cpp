@@ -228,6 +228,22 @@ restart:
     return candidates.match != Match::none;
 }
 
+/// A transaction that changes one row again and again: the index would lead to each of the row's dead
+/// versions, which nobody can remove before it ends. The version that we made last is looked at first then.
+/// It is the row if it has its unique key.
+bool is_latest(Table* table, const Datum* values, const bool* nulls) {
+    constexpr int enough = 8;
+    if (table->times_again < enough || !table->search.index_decides) return false;
+    if (!table_tuple_fetch_row_version(table->relation, &table->latest, &table->dirty, table->found))
+        return false;
+    return compare_row(table, table->found, values, nulls) == Match::same_bytes;
+}
+
+void note_whether_again(Table* table, bool found) {
+    const bool again = found && ItemPointerEquals(&table->found->tts_tid, &table->latest);
+    table->times_again = again ? table->times_again + 1 : 0;
+}
+
 bool index_can_be_used(const RowSearch& search, const bool* nulls) {
     if (search.index == nullptr) return false;
     for (int i = 0; i < search.key_count; i++)
@@ -245,7 +261,10 @@ bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, 
     const bool by_index = index_can_be_used(search, nulls);
     const bool whole_key = by_index && search.key_count == search.count;
     Candidates candidates{table, values, nulls, by_image, by_image || !whole_key};
-    return by_index ? search_by_index(candidates) : search_by_reading(candidates);
+    if (whole_key && !by_image && is_latest(table, values, nulls)) return true;
+    const bool found = by_index ? search_by_index(candidates) : search_by_reading(candidates);
+    note_whether_again(table, found);
+    return found;
 }
 
 void end_search(Table* table) {

@@ -114,6 +114,7 @@ Table* make_table(Batch& batch, Oid oid) {
     table->has_triggers = count_row_triggers(relation, nullptr) > 0;
     table->buffers_inserts = count_row_triggers(relation, capture_trigger) == 0;
     InitDirtySnapshot(table->dirty);
+    ItemPointerSetInvalid(&table->latest);
     open_result(table);
     table->has_deferrable = has_deferrable_index(table->result);
     table->runs_user_code =

@@ -96,6 +96,9 @@ struct Table {
     TupleTableSlot* best = nullptr;   // a second one while searching
     TupleTableSlot* fresh = nullptr;  // the row to be written
     RowSearch search;
+    ItemPointerData latest;  // the version that the last update made
+    int times_again = 0;     // how often, in a row, the row that was found is that one
+
     ExprState** defaults = nullptr;  // by column - 1, as far as prepared
     bool* default_prepared = nullptr;
 

@@ -207,6 +207,7 @@ bool update_row(Batch& batch, Table* table) {
     if (!judge(compat::update_tuple(table->relation, &tid, table->fresh, &failure, &update))) return false;
     batch.uncounted = true;
     if (update.needed) add_index_entries(batch, table, table->fresh, &update, batch.n);
+    table->latest = table->fresh->tts_tid;
     ExecClearTuple(table->fresh);
     ResetPerTupleExprContext(table->estate);
     return true;

@@ -219,6 +219,55 @@ StoredRow identity_image(const CapturedTable& table, Relation relation, HeapTupl
     return some_columns(table, relation, tuple, table.key);
 }
 
+namespace {
+
+/// Hexadecimal digits, and quotes round quotes.
+constexpr std::uint64_t text_expansion = 3;
+
+std::uint64_t external_size(const CapturedTable& table, Relation relation, HeapTuple tuple,
+                            HeapTuple unless_in) {
+    std::uint64_t size = 0;
+    TupleDesc descriptor = RelationGetDescr(relation);
+    for (int i = 0; i < table.images->natts; i++) {
+        bool is_null;
+        if (!is_varlena(table, relation, i)) continue;
+        const Datum value = heap_getattr(tuple, i + 1, descriptor, &is_null);
+        if (is_null || !VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value))) continue;
+        if (unless_in) {
+            const Datum before = heap_getattr(unless_in, i + 1, descriptor, &is_null);
+            if (!is_null && same_toast_value(before, value)) continue;
+        }
+        size += toast_raw_datum_size(value) * (table.ways[i].rendered ? text_expansion : 1);
+    }
+    return size;
+}
+
+}  // namespace
+
+std::uint64_t large_values_size(const CapturedTable& table, const RowVersions& row) {
+    const bool whole = table.whole_rows || table.key.count == 0;
+    std::uint64_t size = 0;
+    if (row.new_row && HeapTupleHasExternal(row.new_row)) {
+        const bool leaves_out = row.old_row && !table.whole_rows && !any_differs(row, table.key);
+        size += external_size(table, row.relation, row.new_row, leaves_out ? row.old_row : nullptr);
+    }
+    if (row.old_row && whole && HeapTupleHasExternal(row.old_row))
+        size += external_size(table, row.relation, row.old_row, nullptr);
+    return size;
+}
+
+void set_key_images(const CapturedTable& table, const RowVersions& row, RowChange& change) {
+    change.too_large = true;
+    if (row.old_row && table.key.count == 0) {
+        change.old_kind = OldImage::full;
+        change.old_row = some_columns(table, row.relation, row.old_row, table.key);
+    } else if (row.old_row && (!row.new_row || any_differs(row, table.unique))) {
+        change.key_changed = row.new_row && any_differs(row, table.key);
+        set_partial_old_image(table, row, change);
+    }
+    if (row.new_row) change.new_row = some_columns(table, row.relation, row.new_row, table.key);
+}
+
 void set_old_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
     if (table.key.count == 0) return set_full_old_image(table, row, change);
     if (row.new_row) {

@@ -25,6 +25,12 @@ void set_old_image(const CapturedTable& table, const RowVersions& row, log::RowC
 /// The new image, and which columns kept their TOAST value.
 void set_new_image(const CapturedTable& table, const RowVersions& row, log::RowChange& change);
 
+/// Bytes of the values out of line that the change would have to carry, uncompressed; of those that are
+/// rendered as text, what that may come to.
+std::uint64_t large_values_size(const CapturedTable& table, const RowVersions& row);
+/// Instead of the images: the key, if there is one. Sets `too_large`.
+void set_key_images(const CapturedTable& table, const RowVersions& row, log::RowChange& change);
+
 /// What names the row: its key columns, or all of it in a table without a key.
 log::StoredRow identity_image(const CapturedTable& table, Relation relation, HeapTuple tuple);
 

@@ -3,12 +3,14 @@
 #include "capture/lock_pending.h"
 #include "capture/row_image.h"
 #include "capture/transaction_log.h"
+#include "pg/settings.h"
 
 extern "C" {
 #include "commands/trigger.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
 #include "tcop/pquery.h"
+#include "utils/rel.h"
 #include "utils/combocid.h"
 }
 
@@ -37,6 +39,28 @@ CommandId command_of(const TriggerData& trigger) {
                                                      : HeapTupleHeaderGetCmin(made->t_data);
 }
 
+bool has_large_values(const RowVersions& row) {
+    return (row.new_row && HeapTupleHasExternal(row.new_row)) ||
+           (row.old_row && HeapTupleHasExternal(row.old_row));
+}
+
+/// True: the change is to be recorded without its values. 54000 if the administrator wants that.
+bool is_too_large(const CapturedTable& table, const RowVersions& row) {
+    constexpr std::uint64_t megabyte = 1024 * 1024;
+    const std::uint64_t size = large_values_size(table, row);
+    if (size <= static_cast<std::uint64_t>(settings::max_row_size) * megabyte) return false;
+    if (settings::row_limit_policy == settings::refuse_row)
+        ereport(ERROR,
+                (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                 errmsg("row of table \"%s\" is too large to be replicated",
+                        RelationGetRelationName(row.relation)),
+                 errdetail("Its large values have %llu MB, onerepl.max_row_size is %d MB.",
+                           static_cast<unsigned long long>(size / megabyte), settings::max_row_size),
+                 errhint("Write smaller values, or ask the administrator for another onerepl.max_row_size."),
+                 errtable(row.relation)));
+    return true;
+}
+
 void capture_row(const TriggerData& trigger) {
     // A foreign partition: its rows are in another database; the self-check tells.
     if (trigger.tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE) return;
@@ -47,13 +71,13 @@ void capture_row(const TriggerData& trigger) {
     change.description = table.description;
     change.command = command_of(trigger);
     change.rewritten = table.rewritten;
-    if (row.old_row) {
-        change.old_id = &row.old_row->t_self;
-        set_old_image(table, row, change);
-    }
-    if (row.new_row) {
-        change.new_id = &row.new_row->t_self;
-        set_new_image(table, row, change);
+    if (row.old_row) change.old_id = &row.old_row->t_self;
+    if (row.new_row) change.new_id = &row.new_row->t_self;
+    if (has_large_values(row) && is_too_large(table, row)) {
+        set_key_images(table, row, change);
+    } else {
+        if (row.old_row) set_old_image(table, row, change);
+        if (row.new_row) set_new_image(table, row, change);
     }
     if (table.lock_pending) check_lock_rule(table, row);
     record_change(change);

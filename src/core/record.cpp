@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
+constexpr std::uint8_t flag_too_large = 8;
 
 // Of a statement.
 constexpr std::uint8_t flag_captured = 1;
@@ -107,6 +108,9 @@ std::uint8_t flags_of(const Record& record) {
     if (record.operation == Operation::truncate && record.truncate_cascade) flags |= flag_cascade;
     if (record.operation == Operation::truncate && record.truncate_restart_identity)
         flags |= flag_restart_identity;
+    const bool has_row = record.operation == Operation::insert || record.operation == Operation::update ||
+                         record.operation == Operation::remove;
+    if (has_row && record.too_large) flags |= flag_too_large;
     return flags;
 }
 
@@ -257,6 +261,16 @@ bool read_truncate(std::uint8_t flags, Record& record) {
 bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
     switch (record.operation) {
         case Operation::insert:
+        case Operation::update:
+        case Operation::remove:
+            record.too_large = (flags & flag_too_large) != 0;
+            flags &= static_cast<std::uint8_t>(~flag_too_large);
+            break;
+        default:
+            break;
+    }
+    switch (record.operation) {
+        case Operation::insert:
             return flags == 0 && read_values(reader, record.row);
         case Operation::update:
             return read_update(reader, flags, record);
@@ -286,6 +300,7 @@ void prepare(Record& record) {
     if (!has_row) record.row.clear();
     if (!has_key) record.old_key.reset();
     record.description = 0;
+    record.too_large = false;
     record.table = {};
     record.truncate_cascade = false;
     record.truncate_restart_identity = false;

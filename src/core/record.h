@@ -92,6 +92,9 @@ struct Record {
     std::optional<std::vector<Value>> old_key{};
     /// insert, update: the row's columns in the description's order.
     std::vector<Value> row{};
+    /// insert, update, remove: the row was too large for A's log, or for a message. The key's values are
+    /// there if possible, all others are `unchanged`: B can not write it.
+    bool too_large = false;
     /// describe: the encoded TableDescription.
     ByteView table{};
     /// truncate: flags of the statement.

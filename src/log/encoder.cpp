@@ -22,6 +22,7 @@ constexpr std::size_t layouts_kept = 1000;
 constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
+constexpr std::uint8_t flag_too_large = 8;
 constexpr std::uint8_t flag_captured = 1;
 constexpr std::uint8_t flag_dropped = 2;
 
@@ -121,6 +122,8 @@ RecordEncoder::RecordEncoder(Layout layout, MemoryContext context)
     // A key's values are needed to find the row, even if the column is generated.
     for (std::size_t index : layout_.key()) old_.push_back(plan(index, context));
     has_key_ = !old_.empty();
+    in_key_.resize(layout_.columns.size(), false);
+    for (std::size_t index : layout_.key()) in_key_[index] = true;
     if (!has_key_) old_ = row_;
     encode_description(layout_.describe(), description_);
 }
@@ -150,11 +153,15 @@ void RecordEncoder::put_value(const Column& column, Datum value, Bytes& out) {
     writer.counted({reinterpret_cast<const std::uint8_t*>(VARDATA(sent)), VARSIZE(sent) - VARHDRSZ});
 }
 
+bool RecordEncoder::is_left_out(const PackedRecord* record, std::size_t column) const {
+    return record != nullptr && (record->is_unchanged(column) || (record->too_large && !in_key_[column]));
+}
+
 void RecordEncoder::put_columns(const std::vector<Column>& columns, const PackedRecord* record, Bytes& out) {
     ByteWriter writer(out);
     writer.u16(static_cast<std::uint16_t>(columns.size()));
     for (const Column& column : columns) {
-        if (column.form == Form::omitted || (record != nullptr && record->is_unchanged(column.index)))
+        if (column.form == Form::omitted || is_left_out(record, column.index))
             writer.u8(static_cast<std::uint8_t>(ValueKind::unchanged));
         else if (decoder_.is_null(column.index))
             writer.u8(static_cast<std::uint8_t>(ValueKind::null));
@@ -169,13 +176,13 @@ void RecordEncoder::take_apart(const Image& image) {
 
 void RecordEncoder::put_row(const PackedRecord& record, Bytes& out) {
     take_apart(record.new_row);
-    put_columns(row_, record.unchanged.empty() ? nullptr : &record, out);
+    put_columns(row_, record.unchanged.empty() && !record.too_large ? nullptr : &record, out);
 }
 
 void RecordEncoder::put_old(const PackedRecord& record, Bytes& out) {
     if (record.old_kind == OldImage::none) damaged(layout_);
     take_apart(record.old_row);
-    put_columns(old_, nullptr, out);
+    put_columns(old_, record.too_large ? &record : nullptr, out);
 }
 
 void RecordEncoder::encode(const PackedRecord& record, Bytes& out) {
@@ -183,6 +190,7 @@ void RecordEncoder::encode(const PackedRecord& record, Bytes& out) {
                                 (has_key_ ? record.key_changed : record.old_kind != OldImage::none);
     std::uint8_t flags = 0;
     if (update_has_old) flags |= flag_old_key;
+    if (record.too_large) flags |= flag_too_large;
     if (record.truncate_cascade) flags |= flag_cascade;
     if (record.truncate_restart_identity) flags |= flag_restart_identity;
 
@@ -216,6 +224,12 @@ void RecordEncoder::encode_statement(const PackedRecord& record, Bytes& out) {
               (record.statement_dropped ? flag_dropped : 0));
     writer.u64(record.description);
     writer.bytes(record.statement);
+}
+
+void RecordEncoder::encode_without_data(const PackedRecord& record, Bytes& out) {
+    PackedRecord without = record;
+    without.too_large = true;
+    encode(without, out);
 }
 
 void RecordEncoder::encode_row(const Datum* values, const bool* nulls, Bytes& out) {

@@ -21,6 +21,9 @@ class RecordEncoder {
     /// Appends the record's wire form (core/record.h) to `out`. Scratch memory comes from
     /// CurrentMemoryContext. Throws pg::Error: XX001 if the image is damaged.
     void encode(const PackedRecord& record, Bytes& out);
+    /// The same of a row change, without its values but the key's: its form could not be made. Throws
+    /// pg::Error as above.
+    void encode_without_data(const PackedRecord& record, Bytes& out);
 
     /// The same for a statement, which needs no encoder.
     static void encode_statement(const PackedRecord& record, Bytes& out);
@@ -47,6 +50,7 @@ class RecordEncoder {
 
     Column plan(std::size_t index, MemoryContext context) const;
     static Form form_of(const LayoutColumn& column);
+    bool is_left_out(const PackedRecord* record, std::size_t column) const;
     void put_row(const PackedRecord& record, Bytes& out);
     void put_old(const PackedRecord& record, Bytes& out);
     void put_columns(const std::vector<Column>& columns, const PackedRecord* record, Bytes& out);
@@ -58,6 +62,7 @@ class RecordEncoder {
     std::vector<Column> row_;  // the wire's columns
     std::vector<Column> old_;  // the key's columns; without a key the same as row_
     bool has_key_ = false;
+    std::vector<bool> in_key_;  // by the layout's columns
     Bytes description_;
 };
 

@@ -192,7 +192,9 @@ void LinkFilters::tell(const LinkFilter& filter, const std::string& message) {
 bool LinkFilters::apply(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord& record) {
     const bool knows_old = record.old_kind == OldImage::full;
     bool sent = true;
-    if (!filter.rows.empty()) switch (record.operation) {
+    // What the filter would look at may be left out of a row that was too large: the central is to hear of
+    // it.
+    if (!filter.rows.empty() && !record.too_large) switch (record.operation) {
             case Operation::insert:
                 sent = passes(filter, encoder, record.new_row);
                 break;

@@ -23,6 +23,7 @@ enum ExtensionBit : std::uint8_t {
     key_did_change = 0x08,
     has_unchanged = 0x10,
     was_rewritten = 0x20,
+    was_too_large = 0x40,
 };
 
 // Values of the header's operation bits beside insert (0) and update (1).
@@ -98,6 +99,7 @@ std::uint8_t extension_of(const RowChange& change) {
     if (change.key_changed) extension |= key_did_change;
     if (change.unchanged_size > 0) extension |= has_unchanged;
     if (change.rewritten) extension |= was_rewritten;
+    if (change.too_large) extension |= was_too_large;
     return extension;
 }
 
@@ -306,6 +308,7 @@ void PackReader::row_change(PackedRecord& record, std::uint8_t header, std::uint
     record.old_kind = static_cast<OldImage>(extension & old_image_bits);
     record.key_changed = extension & key_did_change;
     record.rewritten = extension & was_rewritten;
+    record.too_large = extension & was_too_large;
     ids(header, record);
     if (record.old_kind != OldImage::none) {
         record.old_row.has_nulls = extension & old_has_nulls;

@@ -16,6 +16,7 @@
 //              bit 3     the key changed (update)
 //              bit 4     a bitmap of unchanged columns follows
 //              bit 5     the table was rewritten since its last record (see `rewritten`)
+//              bit 6     the row was too large: its images hold the key, if that, and nulls
 //              other: 0 the bases of all differences are reset (packs were joined; no record), 1 describe, 2
 //              truncate, plus bit 4: cascade, bit 5: restart identity, 3 statement, plus bit 4: captured, bit
 //              5: dropped
@@ -72,6 +73,9 @@ struct PackedRecord {
     /// The table got a new file (TRUNCATE, rewrite) before this record: ids of its records before this one,
     /// in the same transaction, do not name the same versions as ids from here on.
     bool rewritten = false;
+    /// The row was larger than onerepl.max_row_size: the images hold the key's values and nulls for the
+    /// others.
+    bool too_large = false;
     Image old_row;
     Image new_row;  // insert, update
     /// update: columns that kept their TOAST value and are null in `new_row`. Empty: none.
@@ -174,6 +178,7 @@ struct RowChange {
     OldImage old_kind = OldImage::none;
     bool key_changed = false;
     bool rewritten = false;
+    bool too_large = false;
     StoredRow old_row;
     StoredRow new_row;
     const std::uint8_t* unchanged = nullptr;

@@ -161,8 +161,8 @@ class Reading {
     ReadEnd pack(const NumberedTransaction& transaction, ByteView data, Number& n);
     ReadEnd out_of_log_order(const NumberedTransaction& transaction);
     bool hand_out(const NumberedTransaction& transaction, const PackedRecord& record);
-    void encode(const PackedRecord& record, Bytes& out);
-    void encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record, Bytes& out);
+    bool encode(const PackedRecord& record, Bytes& out);
+    bool encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record, Bytes& out);
 
     Reader::State& state_;
     Number next_;
@@ -219,30 +219,62 @@ ReadEnd Reading::chunks(const NumberedTransaction& transaction) {
     return ReadEnd::done;
 }
 
-/// Encodes the record next_ as the link gets it.
-void Reading::encode(const PackedRecord& record, Bytes& out) {
-    if (record.description == 0) return RecordEncoder::encode_statement(record, out);
-    RecordEncoder& encoder = state_.layouts.of(record.description);
-    if (!state_.filters.empty())
-        if (const LinkFilter* filter = state_.filters.find(encoder.layout(), next_))
-            return encode_filtered(*filter, encoder, record, out);
-    if (record.operation == Operation::statement) return RecordEncoder::encode_statement(record, out);
-    encoder.encode(record, out);
+/// What PostgreSQL says when a value's form is larger than its memory can be.
+bool is_too_large(const pg::Error& error) {
+    return error.sqlstate() == "54000" ||
+           (error.sqlstate() == "XX000" &&
+            error.report().message.starts_with("invalid memory alloc request size"));
 }
 
-void Reading::encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record,
+bool is_row_change(const PackedRecord& record) {
+    return record.operation == Operation::insert || record.operation == Operation::update ||
+           record.operation == Operation::remove;
+}
+
+/// False: without the row's values, which were not captured, or of which no form can be made.
+bool encode_change(RecordEncoder& encoder, const PackedRecord& record, Bytes& out) {
+    try {
+        encoder.encode(record, out);
+        return !record.too_large;
+    } catch (const pg::Error& error) {
+        if (!is_row_change(record) || !is_too_large(error)) throw;
+    }
+    out.clear();
+    encoder.encode_without_data(record, out);
+    return false;
+}
+
+/// Encodes the record next_ as the link gets it. False: without the row's values.
+bool Reading::encode(const PackedRecord& record, Bytes& out) {
+    if (record.description != 0) {
+        RecordEncoder& encoder = state_.layouts.of(record.description);
+        if (!state_.filters.empty())
+            if (const LinkFilter* filter = state_.filters.find(encoder.layout(), next_))
+                return encode_filtered(*filter, encoder, record, out);
+        if (record.operation != Operation::statement) return encode_change(encoder, record, out);
+    }
+    RecordEncoder::encode_statement(record, out);
+    return true;
+}
+
+bool Reading::encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record,
                               Bytes& out) {
-    if (!state_.filters.apply(filter, encoder, record)) return encode_record(Record{}, out);
-    if (record.operation == Operation::statement) return RecordEncoder::encode_statement(record, out);
-    state_.layouts.of(record.description).encode(record, out);
+    if (!state_.filters.apply(filter, encoder, record)) {
+        encode_record(Record{}, out);
+    } else if (record.operation == Operation::statement) {
+        RecordEncoder::encode_statement(record, out);
+    } else {
+        return encode_change(state_.layouts.of(record.description), record, out);
+    }
+    return true;
 }
 
 /// Encodes the record next_ and gives it to the caller; false if he wants no more. Moves next_.
 bool Reading::hand_out(const NumberedTransaction& transaction, const PackedRecord& record) {
     Bytes& encoded = state_.encoded;
     encoded.clear();
-    scratch_.in([&] { encode(record, encoded); });
     LogEntry entry;
+    entry.too_large = !scratch_.in([&] { return encode(record, encoded); });
     entry.n = next_++;
     entry.last_of_transaction = entry.n == transaction.last();
     entry.description = record.description;

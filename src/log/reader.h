@@ -20,6 +20,8 @@ struct LogEntry {
     Operation operation = Operation::skip;
     /// Encoded core Record; valid until `each` returns.
     ByteView record;
+    /// A row that was too large: the record has not its values.
+    bool too_large = false;
 };
 
 enum class ReadEnd : std::uint8_t {

@@ -29,6 +29,8 @@ int journal_level = 0;
 int log_warning_size = 10240;
 int log_critical_size = 51200;
 int log_limit_policy = 0;
+int max_row_size = 512;
+int row_limit_policy = 0;
 int refresh_share = 5;
 int max_connections = 1000;
 bool allow_writes = false;
@@ -71,6 +73,9 @@ const Number numbers[] = {
      INT_MAX, GUC_UNIT_MB},
     {"onerepl.log_critical_size", "Size of the log at which onerepl.log_limit_policy acts; 0 means never.",
      &log_critical_size, 0, INT_MAX, GUC_UNIT_MB},
+    {"onerepl.max_row_size",
+     "Size of a changed row's large values, uncompressed, beyond which onerepl.row_limit_policy acts.",
+     &max_row_size, 1, 800, GUC_UNIT_MB},
     {"onerepl.refresh_share",
      "Share of the time that a refresh may read while this server is in use, in percent; 100: all of it.",
      &refresh_share, 1, 100, 0},
@@ -81,6 +86,8 @@ const config_enum_entry levels[] = {
     {"information", 0, false}, {"warning", 1, false}, {"critical", 2, false}, {nullptr, 0, false}};
 const config_enum_entry policies[] = {
     {"continue", 0, false}, {"stop_capture", 1, false}, {nullptr, 0, false}};
+const config_enum_entry row_policies[] = {
+    {"log_without_data", 0, false}, {"refuse", 1, false}, {nullptr, 0, false}};
 
 }  // namespace
 
@@ -106,6 +113,11 @@ void define() {
         "continue: capture goes on. stop_capture: nothing is captured any more, and the links need a "
         "new start with a refresh.",
         &log_limit_policy, 0, policies, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomEnumVariable(
+        "onerepl.row_limit_policy", "What happens to a change whose row is larger than onerepl.max_row_size.",
+        "log_without_data: the change is recorded without its values, and fails at the central. refuse: the "
+        "writer gets an error.",
+        &row_limit_policy, 0, row_policies, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable("onerepl.allow_writes",
                              "Lets this session write tables that onerepl writes here.",
                              "For the repair of a conflict on a central.", &allow_writes, false, PGC_SUSET, 0,

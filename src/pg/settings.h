@@ -26,10 +26,13 @@ extern int journal_level;         // core Level as int: 0 information, 1 warning
 extern int log_warning_size;      // MB; 0: never
 extern int log_critical_size;     // MB; 0: never
 extern int log_limit_policy;      // 0 continue, 1 stop_capture
-extern int refresh_share;         // of the time that refreshes may use while A is in use, percent
-extern int max_connections;       // open HTTP connections of one receiver
-extern bool allow_writes;         // P8: this session may write tracked tables of a central; superuser only
-extern char* alert_command;       // run by the shell for every critical journal entry
+extern int max_row_size;          // of a changed row's large values, MB
+extern int row_limit_policy;      // 0 log_without_data, 1 refuse
+constexpr int refuse_row = 1;
+extern int refresh_share;    // of the time that refreshes may use while A is in use, percent
+extern int max_connections;  // open HTTP connections of one receiver
+extern bool allow_writes;    // P8: this session may write tracked tables of a central; superuser only
+extern char* alert_command;  // run by the shell for every critical journal entry
 
 /// Defines them all; from _PG_init.
 void define();

@@ -158,6 +158,10 @@ bool WaitingSource::load_row() {
 
 bool WaitingSource::assemble(std::uint32_t parts) {
     assembled_.clear();
+    assembled_.reserve(static_cast<std::size_t>(
+        pg::query_int8("SELECT sum(size)::int8 FROM onerepl.waiting WHERE link = $1 AND first = $2",
+                       {link_, next_})
+            .value_or(0)));
     for (std::uint32_t part = 0; part < parts; part++) {
         bool found = false;
         pg::query("SELECT frames FROM onerepl.waiting WHERE link = $1 AND first = $2 AND part = $3",

@@ -3,6 +3,8 @@
 
 #include "sender/body_builder.h"
 
+#include "pg/journal.h"
+
 #include <algorithm>
 
 namespace onerepl::sender {
@@ -108,7 +110,24 @@ bool BodyBuilder::add(Body& body, const Missing& wanted) {
     return room && end == log::ReadEnd::done;
 }
 
+void BodyBuilder::note_too_large(Number n) {
+    if (n <= noted_too_large_) return;
+    noted_too_large_ = n;
+    JournalEntry entry;
+    entry.level = Level::critical;
+    entry.rule = "P7";
+    entry.numbers = {n, n};
+    entry.message =
+        "a row is too large to be sent: its change goes without the values and fails at the central";
+    entry.hint =
+        "onerepl.log tells table and key of this number. Bring the row to the central by other means, then "
+        "skip the record "
+        "there. See onerepl.max_row_size and onerepl.row_limit_policy.";
+    pg::write_journal_entry(link_, entry);
+}
+
 bool BodyBuilder::add_entry(Body& body, const log::LogEntry& entry, const Missing& wanted) {
+    if (entry.too_large) note_too_large(entry.n);
     if (entry.record.size() > body.part_size) {
         if (!body.empty()) return false;  // a record in parts begins a body of its own
         large_ = {entry.n, entry.last_of_transaction, Bytes(entry.record.begin(), entry.record.end())};

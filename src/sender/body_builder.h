@@ -21,7 +21,7 @@ struct Built {
 class BodyBuilder {
   public:
     /// `link`: id in onerepl.link.
-    explicit BodyBuilder(int link) : reader_(link) {}
+    explicit BodyBuilder(int link) : link_(link), reader_(link) {}
 
     /// `part_size`: bytes of one part of a record that is larger than that (RemoteConfig::batch_bytes).
     Built build(const Parties& parties, const Outgoing& outgoing, std::uint64_t part_size);
@@ -34,6 +34,11 @@ class BodyBuilder {
     bool add_entry(Body& body, const log::LogEntry& entry, const Missing& wanted);
     bool add_parts(Body& body, Number n, bool last_of_transaction, ByteView record, const Missing& wanted);
 
+    /// Once for each record, until the worker ends.
+    void note_too_large(Number n);
+
+    int link_;
+    Number noted_too_large_ = 0;
     log::Reader reader_;
     /// The last record that travels in parts: it is not to be read from the log once for each part.
     struct Large {

@@ -87,6 +87,7 @@ Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     if (section.has("old_key")) record.old_key = values_from(section.text("old_key"), store);
     if (section.has("row")) record.row = values_from(section.text("row"), store);
     if (section.has("table")) record.table = store.emplace_back(section.bytes("table"));
+    record.too_large = section.has("too_large");
     if (section.has("truncate_cascade")) record.truncate_cascade = section.flag("truncate_cascade");
     if (section.has("truncate_restart_identity"))
         record.truncate_restart_identity = section.flag("truncate_restart_identity");
@@ -157,6 +158,7 @@ void expect_same(const Record& a, const Record& b) {
     if (a.old_key) expect_same(*a.old_key, *b.old_key);
     expect_same(a.row, b.row);
     EXPECT_EQ(to_hex(a.table), to_hex(b.table));
+    EXPECT_EQ(a.too_large, b.too_large);
     EXPECT_EQ(a.truncate_cascade, b.truncate_cascade);
     EXPECT_EQ(a.truncate_restart_identity, b.truncate_restart_identity);
     EXPECT_EQ(a.skip_count, b.skip_count);

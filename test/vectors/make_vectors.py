@@ -34,7 +34,7 @@ def values(row):
     return out
 
 
-def record(operation, description=0, old_key=None, row=None, table=b"", cascade=False, restart=False, count=1):
+def record(operation, description=0, old_key=None, row=None, table=b"", cascade=False, restart=False, count=1, large=False):
     if operation == "S":
         return b"S\0" + struct.pack(">Q", count)
     flags = 0
@@ -44,6 +44,8 @@ def record(operation, description=0, old_key=None, row=None, table=b"", cascade=
         flags |= 2
     if restart:
         flags |= 4
+    if large:
+        flags |= 8
     out = operation.encode() + bytes([flags]) + struct.pack(">Q", description)
     if old_key is not None:
         out += values(old_key)
@@ -205,6 +207,7 @@ BIGINT_42 = ("b", struct.pack(">q", 42))
 ROW = [INTEGER_4, BIGINT_42, ("t", "Zo\u00eb".encode()), ("n", b""), ("u", b"")]
 CREATE_INDEX = b"CREATE INDEX ON account (owner)"
 ALTER_TABLE = b"ALTER TABLE account ADD note text"
+LEFT_OUT = [INTEGER_4, BIGINT_42, ("u", b""), ("u", b""), ("u", b"")]
 INSERT = record("I", 7, row=ROW)
 DESCRIPTION = description(ACCOUNT)
 
@@ -217,6 +220,14 @@ def records():
     return [
         section("insert", INSERT, "I", description=7, row=value_text(ROW)),
         section("update", record("U", 7, row=ROW), "U", description=7, row=value_text(ROW)),
+        section(
+            "insert of a row that is too large",
+            record("I", 7, row=LEFT_OUT, large=True),
+            "I",
+            description=7,
+            too_large=1,
+            row=value_text(LEFT_OUT),
+        ),
         section(
             "update that moves the key",
             record("U", 7, old_key=key, row=ROW),
