@@ -93,6 +93,7 @@ void start(Oid database) {
         BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
         pgstat_report_appname(MyBgworkerEntry->bgw_type);
     });
+    end_if_unlisted();  // the launcher may have acted on the old settings
 }
 
 Waiter::Waiter(pgsocket socket) {
