@@ -77,6 +77,8 @@ void fill_fresh(Row& row, TupleTableSlot* old) {
     ExecClearTuple(fresh);
     for (int i = 0; i < row.target.columns_of_table; i++) {
         const bool ours = row.given[i] || old == nullptr;
+        // Rows that come here have had their values read.
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
         fresh->tts_values[i] = ours ? row.values[i] : old->tts_values[i];
         fresh->tts_isnull[i] = ours ? row.nulls[i] : old->tts_isnull[i];
     }

@@ -64,9 +64,10 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         list += list.empty() ? "TRUNCATE TABLE " : ", ";
         list += table_expression(relation);
     }
-    for (const auto& [owner, list] : lists)
-        run_as(owner, [&] {
-            pg::execute((list + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY")).c_str());
+    for (const auto& list : lists)
+        run_as(list.first, [&] {
+            pg::execute(
+                (list.second + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY")).c_str());
         });
 }
 
