@@ -1,0 +1,65 @@
+# TPC-B for PEERS_PURGE_SECONDS (600) with a retention so short that the log is purged all the time, and with one so long that
+# it never is. Ratio: p99 of the transactions' latency. Target: at most 1.2, and the tables of the log bounded.
+
+length=${PEERS_PURGE_SECONDS:-600}
+log_tables='onerepl.change_0 onerepl.change_1 onerepl.change_2 onerepl.change_3'
+small_tables='onerepl.batch onerepl.position onerepl.journal_entry'
+
+extra_conf() {
+	echo "onerepl.log_retention = 0"
+	echo "onerepl.journal_retention = 60"
+}
+
+set_retention() {
+	a -c "ALTER SYSTEM SET onerepl.log_retention = $1" -c 'SELECT pg_reload_conf()' >>"$dir/setup.log"
+}
+
+# size_of TABLES: MB.
+size_of() {
+	a -c "SELECT sum(pg_total_relation_size(t::regclass)) / 1048576.0 FROM unnest(string_to_array('$1', ' ')) AS t"
+}
+
+# load SECONDS: sets p99 (ms); the sizes go to $dir/sizes, one line every 2 s.
+load() {
+	local loader
+	rm -f "$dir"/latency.*
+	(cd "$dir" && exec pgbench -n -c 4 -j 2 -R "${PEERS_PURGE_RATE:-300}" -T "$1" -l --log-prefix=latency -p "$port_a" bench >load.log 2>&1) &
+	loader=$!
+	: >"$dir/sizes"
+	while kill -0 $loader 2>/dev/null; do
+		echo "$(size_of "$log_tables") $(size_of "$small_tables")" >>"$dir/sizes"
+		sleep 2
+	done
+	wait $loader
+	p99=$(cat "$dir"/latency.* | awk '{ print $3 }' | sort -n | awk '{ all[NR] = $1 } END { printf "%.3f", all[int(NR * 0.99)] / 1000 }')
+}
+# half first|second COLUMN: largest size in that half of the run.
+half() {
+	awk -v half="$1" -v column="$2" '{ size[NR] = $column }
+		END {
+			for (i = 1; i <= NR; i++) if ((i <= NR / 2) == (half == "first") && size[i] > most) most = size[i]
+			printf "%.1f", most
+		}' "$dir/sizes"
+}
+
+measure() {
+	local with without which
+	begin_peer onerepl
+	peer_setup
+	link_start
+	mark && await_mark
+	set_retention 86400
+	load $((length / 5))
+	without=$p99
+	set_retention 0
+	sleep 15
+	load "$length"
+	with=$p99
+	result purge_p99_without 1 "$without" ms
+	result purge_p99_with 1 "$with" ms
+	result purge_p99_ratio 1 "$(calc "$with / $without")" x
+	for which in first second; do
+		result "log_size_${which}_half" 1 "$(half $which 1)" MB
+		result "batch_position_journal_size_${which}_half" 1 "$(half $which 2)" MB
+	done
+}
