@@ -27,8 +27,10 @@ namespace {
 /// The tables are looked at this often although no order came.
 constexpr Time look_interval = 1 * second;
 constexpr Time after_error = 1 * second;
-/// Small transactions a numbering step finds, on average, from which on the sender rests between steps.
-constexpr double busy_load = 1.5;
+/// Transactions a second from which on the sender rests between steps, and the time over which they are
+/// counted.
+constexpr double busy_rate = 600;
+constexpr Time rate_time = 100 * millisecond;
 constexpr Time busy_rest = 3 * millisecond;
 constexpr Time longest_rest = 100 * millisecond;
 
@@ -107,15 +109,22 @@ class Sender {
         const log::Numbered numbered = log::number_changes();
         woken_ = woken && !numbered.complete;
         last_ = numbered.last;
-        load_ = (load_ * 7 + static_cast<double>(numbered.transactions)) / 8;
+        note_rate(begun, numbered.transactions);
         for (auto& [id, link] : links_) link->numbered(last_);
         if (numbered.transactions > 0) rest(begun);
+    }
+
+    void note_rate(Time now, std::size_t transactions) {
+        const double passed = std::max<double>(static_cast<double>(now - rate_at_), 1);
+        const double rate = static_cast<double>(transactions) / passed * second;
+        rate_ += (rate - rate_) * std::min(1.0, passed / rate_time);
+        rate_at_ = now;
     }
 
     void rest(Time begun) {
         const bool can_send =
             std::ranges::any_of(links_, [](const auto& entry) { return entry.second->can_send(); });
-        const Time pause = !can_send ? longest_rest : load_ < busy_load ? 0 : busy_rest;
+        const Time pause = !can_send ? longest_rest : rate_ < busy_rate ? 0 : busy_rest;
         number_at_ = begun + pause;
         if (pause > 0) shared::set_sender_resting(resting_ = true);
     }
@@ -219,8 +228,9 @@ class Sender {
     bool woken_ = true;  // somebody committed since the last numbering step
     bool resting_ = false;
     Time number_at_ = 0;  // not before
-    double load_ = 0;     // transactions a step, on average
-    Number last_ = 0;     // M
+    double rate_ = 0;     // transactions a second, lately
+    Time rate_at_ = 0;
+    Number last_ = 0;  // M
     std::vector<http::Completion> completions_;
     NumberingGuests guests_;
     Number confirmed_ = 0;  // as the last numbering step saw it
