@@ -175,7 +175,7 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
            coalesce(c.put_off, c.last_error),
            CASE WHEN p.problems > 0
-                THEN concat(format('See onerepl.problems: %s problem%s with tables. ', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
+                THEN concat_ws(' ', format('See onerepl.problems: %s problem%s with tables.', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
                             nullif(t.what_to_do, 'Nothing.'))
                 ELSE t.what_to_do END,
            p.problems, t.log_size
