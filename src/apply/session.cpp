@@ -2,6 +2,7 @@
 // apply astray.
 #include "apply/session.h"
 
+#include "pg/fixed_settings.h"
 #include "pg/guard.h"
 #include "pg/settings.h"
 
@@ -16,23 +17,11 @@ namespace onerepl::apply {
 
 namespace {
 
-struct Setting {
-    const char* name;
-    const char* value;
-};
-
-constexpr Setting settings_of_apply[] = {
-    {"search_path", "pg_catalog"},
+/// Beside those of text, which are the remote's too.
+constexpr pg::FixedSetting settings_of_apply[] = {
     {"session_replication_role", "replica"},
-    {"DateStyle", "ISO, MDY"},
-    {"IntervalStyle", "postgres"},
-    {"TimeZone", "UTC"},
-    {"extra_float_digits", "3"},
-    {"bytea_output", "hex"},
     {"xmloption", "content"},
     {"array_nulls", "on"},
-    {"lc_monetary", "C"},
-    {"quote_all_identifiers", "off"},
     {"jit", "off"},
 };
 
@@ -40,10 +29,6 @@ constexpr Setting settings_of_apply[] = {
 /// long. 55P03 is transient, so apply comes back.
 std::string lock_timeout() {
     return std::to_string(std::clamp(settings::reply_timeout / 2, 100, 5000));  // ms
-}
-
-void set_locally(const char* name, const char* value) {
-    set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
 }
 
 }  // namespace
@@ -54,11 +39,9 @@ void prepare_session() {
         // An administrator may keep users from writing by default_transaction_read_only.
         XactReadOnly = false;
         if (strcmp(GetConfigOption("lock_timeout", false, false), "0") == 0)
-            set_locally("lock_timeout", longest_wait.c_str());
-        for (const Setting& setting : settings_of_apply) {
-            if (strcmp(GetConfigOption(setting.name, false, false), setting.value) == 0) continue;
-            set_locally(setting.name, setting.value);
-        }
+            pg::fix_setting({"lock_timeout", longest_wait.c_str()});
+        pg::fix_settings_of_text();
+        for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting(setting);
     });
 }
 

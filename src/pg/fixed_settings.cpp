@@ -1,4 +1,4 @@
-// The settings under which values are written as text.
+// The settings under which values are written as text, and read.
 #include "pg/fixed_settings.h"
 
 extern "C" {
@@ -9,39 +9,36 @@ namespace onerepl::pg {
 
 namespace {
 
-struct Setting {
-    const char* name;
-    const char* value;
-    /// A present value that begins like this is as good: the order of day and month does not matter to ISO
-    /// output.
-    bool prefix_is_enough;
+constexpr FixedSetting settings_of_text[] = {
+    {"datestyle", "ISO", true},  // the order of day and month does not matter to ISO output, nor to reading
+                                 // that
+    {"intervalstyle", "postgres"},    {"extra_float_digits", "3"},
+    {"bytea_output", "hex"},          {"timezone", "UTC"},
+    {"search_path", "pg_catalog"},    {"lc_monetary", "C"},
+    {"quote_all_identifiers", "off"},
 };
 
-constexpr Setting fixed_settings[] = {
-    {"datestyle", "ISO", true},         {"intervalstyle", "postgres", false},
-    {"extra_float_digits", "3", false}, {"bytea_output", "hex", false},
-    {"timezone", "UTC", false},         {"search_path", "pg_catalog", false},
-    {"lc_monetary", "C", false},        {"quote_all_identifiers", "off", false},
-};
-
-bool is_as_wanted(const Setting& setting) {
+bool is_as_wanted(const FixedSetting& setting) {
     const char* present = GetConfigOption(setting.name, false, false);
     if (!present) return false;
     return setting.prefix_is_enough ? strncmp(present, setting.value, strlen(setting.value)) == 0
                                     : strcmp(present, setting.value) == 0;
 }
 
-void set(const Setting& setting) {
+}  // namespace
+
+void fix_setting(const FixedSetting& setting) {
     if (is_as_wanted(setting)) return;
-    set_config_option(setting.name, setting.value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-                      false);
+    set_config_option(setting.name, setting.value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
-}  // namespace
+void fix_settings_of_text() {
+    for (const FixedSetting& setting : settings_of_text) fix_setting(setting);
+}
 
 int begin_fixed_settings() {
     const int level = NewGUCNestLevel();
-    for (const Setting& setting : fixed_settings) set(setting);
+    fix_settings_of_text();
     return level;
 }
 

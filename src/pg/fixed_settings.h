@@ -1,12 +1,27 @@
-// Text that does not depend on the session: values, and expressions taken from the catalogue.
+// Text that does not depend on the session: values, and expressions taken from the catalogue. Remote and
+// central use the same settings, so that what one writes the other reads.
 #pragma once
 
 #include "pg/pg.h"
 
 namespace onerepl::pg {
 
-/// Sets what text may depend on; returns the GUC nesting level for `end_fixed_settings`. May ereport; an
-/// error's rollback restores the settings.
+struct FixedSetting {
+    const char* name;
+    const char* value;
+    /// A present value that begins like this is as good.
+    bool prefix_is_enough = false;
+};
+
+/// Gives the setting this value, unless it has it, until the end of the innermost nesting level of settings
+/// (of the transaction, if there is no other). May ereport.
+void fix_setting(const FixedSetting& setting);
+
+/// The same for all that text may depend on.
+void fix_settings_of_text();
+
+/// fix_settings_of_text in a nesting level of its own, which is given for `end_fixed_settings`. May ereport;
+/// an error's rollback restores the settings.
 int begin_fixed_settings();
 void end_fixed_settings(int level);
 
