@@ -237,6 +237,7 @@ CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
                                  database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
 $$;
+COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
 
 CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
     LANGUAGE sql
@@ -249,8 +250,6 @@ CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
         AND p.seq < (SELECT max(q.seq) FROM onerepl.position AS q WHERE q.link = forget_position.link)
 $$;
 COMMENT ON FUNCTION onerepl.forget_position(int) IS 'A link of the remote has got another start: nothing behind it is sent or confirmed.';
-
-COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
 
 CREATE FUNCTION onerepl.restart_as_remote(link int, read_point int8) RETURNS void
     LANGUAGE plpgsql
