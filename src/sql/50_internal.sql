@@ -107,6 +107,21 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.check_interval(text, interval) IS 'Errors: 22023 unless the interval is null or positive.';
 
+CREATE FUNCTION onerepl.check_link(wanted onerepl.link) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF wanted.role = 'remote' THEN
+        PERFORM onerepl.check_url(wanted.url);
+    END IF;
+    PERFORM onerepl.check_secret(wanted.secret);
+    PERFORM onerepl.check_interval('reply_timeout', wanted.reply_timeout);
+    PERFORM onerepl.check_interval('state_query_interval', wanted.state_query_interval);
+    PERFORM onerepl.check_interval('send_interval', wanted.send_interval);
+END $$;
+COMMENT ON FUNCTION onerepl.check_link(onerepl.link) IS
+'Of what the administrator says of a link. Errors: 22023 a url, secret or interval that can not be; 0A000 https.';
+
 CREATE FUNCTION onerepl.effective_interval(override interval, setting text, fallback interval) RETURNS interval
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$

@@ -8,21 +8,23 @@ CREATE FUNCTION onerepl_add_central(name text, url text, secret text,
                                     send_interval interval DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
 DECLARE
+    wanted onerepl.link;
     added onerepl.link;
 BEGIN
     PERFORM onerepl.check_link_name(name);
-    PERFORM onerepl.check_url(url);
-    PERFORM onerepl.check_secret(secret);
-    PERFORM onerepl.check_interval('reply_timeout', reply_timeout);
-    PERFORM onerepl.check_interval('state_query_interval', state_query_interval);
-    PERFORM onerepl.check_interval('send_interval', send_interval);
+    wanted.role := 'remote';
+    wanted.url := url;
+    wanted.secret := secret;
+    wanted.reply_timeout := reply_timeout;
+    wanted.state_query_interval := state_query_interval;
+    wanted.send_interval := send_interval;
+    PERFORM onerepl.check_link(wanted);
     PERFORM onerepl.hold_numbering();
     INSERT INTO onerepl.link (name, role, url, secret, start, start_identity,
                               reply_timeout, state_query_interval, send_interval)
-        SELECT onerepl_add_central.name, 'remote', onerepl_add_central.url, onerepl_add_central.secret,
-               h.last, h.identity, onerepl_add_central.reply_timeout, onerepl_add_central.state_query_interval,
-               onerepl_add_central.send_interval
+        SELECT name, wanted.role, url, secret, h.last, h.identity, reply_timeout, state_query_interval, send_interval
         FROM onerepl.identity_at_last() AS h
         RETURNING * INTO added;
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts behind number %s',
@@ -50,16 +52,19 @@ CREATE FUNCTION onerepl_add_remote(name text, secret text,
                                    state_query_interval interval DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
 DECLARE
+    wanted onerepl.link;
     added onerepl.link;
 BEGIN
     PERFORM onerepl.check_link_name(name);
-    PERFORM onerepl.check_secret(secret);
-    PERFORM onerepl.check_interval('reply_timeout', reply_timeout);
-    PERFORM onerepl.check_interval('state_query_interval', state_query_interval);
+    wanted.role := 'central';
+    wanted.secret := secret;
+    wanted.reply_timeout := reply_timeout;
+    wanted.state_query_interval := state_query_interval;
+    PERFORM onerepl.check_link(wanted);
     INSERT INTO onerepl.link (name, role, secret, reply_timeout, state_query_interval)
-        VALUES (onerepl_add_remote.name, 'central', onerepl_add_remote.secret, onerepl_add_remote.reply_timeout,
-                onerepl_add_remote.state_query_interval)
+        VALUES (name, wanted.role, secret, reply_timeout, state_query_interval)
         RETURNING * INTO added;
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s', added.name, session_user));
     PERFORM onerepl.wake_at_commit(false, true);
@@ -79,12 +84,9 @@ DECLARE
     changed onerepl.link := onerepl.get_link(name, CASE WHEN url IS NOT NULL THEN 'remote' END);
     what text := concat_ws(' and ', CASE WHEN url IS NOT NULL THEN 'url' END, CASE WHEN secret IS NOT NULL THEN 'secret' END);
 BEGIN
-    IF url IS NOT NULL THEN
-        PERFORM onerepl.check_url(url);
-    END IF;
-    IF secret IS NOT NULL THEN
-        PERFORM onerepl.check_secret(secret);
-    END IF;
+    changed.url := coalesce(url, changed.url);
+    changed.secret := coalesce(secret, changed.secret);
+    PERFORM onerepl.check_link(changed);
     -- A wrong peer (stop 4) is what this may have mended; if not, the first exchange stops the link again.
     UPDATE onerepl.link AS l SET url = coalesce(onerepl_change_link.url, l.url), secret = coalesce(onerepl_change_link.secret, l.secret),
                                  stop = CASE l.stop WHEN 4 THEN 0 ELSE l.stop END
