@@ -50,12 +50,11 @@ enum class Resolution : std::uint8_t {
 struct Resolutions {
     std::map<Number, Resolution> records;
     /// Transactions that only their COMMIT has refused, and that are left out as a whole.
-    std::vector<Range> skipped_transactions;
+    RangeSet skipped_transactions;
 
     bool empty() const { return records.empty() && skipped_transactions.empty(); }
     std::optional<Resolution> of(Number n) const {
-        for (const Range& transaction : skipped_transactions)
-            if (transaction.contains(n)) return Resolution::skip;
+        if (skipped_transactions.contains(n)) return Resolution::skip;
         const auto record = records.find(n);
         return record == records.end() ? std::nullopt : std::optional(record->second);
     }

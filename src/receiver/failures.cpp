@@ -18,7 +18,7 @@ KnownFailures load_failures(int link) {
             if (resolution == "overwrite")
                 known.resolutions.records[row.number(0)] = apply::Resolution::overwrite;
             if (resolution == "skip" && row.boolean(2))
-                known.resolutions.skipped_transactions.push_back({row.number(3), row.number(4)});
+                known.resolutions.skipped_transactions.add({row.number(3), row.number(4)});
             else if (resolution == "skip")
                 known.resolutions.records[row.number(0)] = apply::Resolution::skip;
             if (resolution.empty() && !known.undecided) known.undecided = row.number(0);
