@@ -26,8 +26,8 @@ int compression = 1;
 int log_retention = 3600;
 int journal_retention = 2592000;
 int journal_level = 0;
-int log_warning_size = 10240;
-int log_critical_size = 51200;
+double log_warning_size = 10240;
+double log_critical_size = 51200;
 int log_limit_policy = 0;
 int max_row_size = 512;
 int row_limit_policy = 0;
@@ -69,10 +69,6 @@ const Number numbers[] = {
      GUC_UNIT_S},
     {"onerepl.journal_retention", "How long journal entries are kept.", &journal_retention, 0, INT_MAX,
      GUC_UNIT_S},
-    {"onerepl.log_warning_size", "Size of the log that gives a warning; 0 means never.", &log_warning_size, 0,
-     INT_MAX, GUC_UNIT_MB},
-    {"onerepl.log_critical_size", "Size of the log at which onerepl.log_limit_policy acts; 0 means never.",
-     &log_critical_size, 0, INT_MAX, GUC_UNIT_MB},
     {"onerepl.max_row_size",
      "Size of a changed row's large values, uncompressed, beyond which onerepl.row_limit_policy acts.",
      &max_row_size, 1, 800, GUC_UNIT_MB},
@@ -81,6 +77,13 @@ const Number numbers[] = {
      &refresh_share, 1, 100, 0},
     {"onerepl.max_connections", "Open HTTP connections of one receiver.", &max_connections, 1, 65536, 0},
 };
+
+/// Not whole numbers: what is less than half a megabyte would become 0, and mean never.
+void define_log_size(const char* name, const char* description, double* variable) {
+    constexpr double largest = 1e12;
+    DefineCustomRealVariable(name, description, nullptr, variable, *variable, 0, largest, PGC_SUSET,
+                             GUC_UNIT_MB, nullptr, nullptr, nullptr);
+}
 
 const config_enum_entry levels[] = {
     {"information", 0, false}, {"warning", 1, false}, {"critical", 2, false}, {nullptr, 0, false}};
@@ -106,6 +109,11 @@ void define() {
         DefineCustomIntVariable(number.name, number.description, nullptr, number.variable, *number.variable,
                                 number.smallest, number.largest, PGC_SUSET, number.unit, nullptr, nullptr,
                                 nullptr);
+    define_log_size("onerepl.log_warning_size", "Size of the log that gives a warning; 0 means never.",
+                    &log_warning_size);
+    define_log_size("onerepl.log_critical_size",
+                    "Size of the log at which onerepl.log_limit_policy acts; 0 means never.",
+                    &log_critical_size);
     DefineCustomEnumVariable("onerepl.journal_level", "Least level of entries that the journal keeps.",
                              nullptr, &journal_level, 0, levels, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(

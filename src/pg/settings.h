@@ -23,8 +23,8 @@ extern int compression;           // zstd level; 0: none
 extern int log_retention;         // confirmed records are kept this long, s
 extern int journal_retention;     // s
 extern int journal_level;         // core Level as int: 0 information, 1 warning, 2 critical
-extern int log_warning_size;      // MB; 0: never
-extern int log_critical_size;     // MB; 0: never
+extern double log_warning_size;   // MB; 0: never
+extern double log_critical_size;  // MB; 0: never
 extern int log_limit_policy;      // 0 continue, 1 stop_capture
 extern int max_row_size;          // of a changed row's large values, MB
 extern int row_limit_policy;      // 0 log_without_data, 1 refuse

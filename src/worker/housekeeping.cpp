@@ -10,6 +10,8 @@
 #include "worker/shared.h"
 #include "worker/worker.h"
 
+#include <cmath>
+
 namespace onerepl::worker {
 
 namespace {
@@ -56,7 +58,8 @@ void RemoteHousekeeping::turn(Time now) {
 }
 
 void RemoteHousekeeping::check_log_size() {
-    const std::int64_t megabytes = log::log_size() / (1024 * 1024);
+    const double megabytes = static_cast<double>(log::log_size()) / (1024 * 1024);
+    const std::string size = std::to_string(std::lround(megabytes)) + " MB";
     const bool critical = settings::log_critical_size > 0 && megabytes >= settings::log_critical_size;
     const bool warning = settings::log_warning_size > 0 && megabytes >= settings::log_warning_size;
     const int level = critical ? 2 : warning ? 1 : 0;
@@ -64,12 +67,11 @@ void RemoteHousekeeping::check_log_size() {
     if (level > log_level_)
         journal.write({static_cast<Level>(level),
                        "P7",
-                       "the log has grown to " + std::to_string(megabytes) + " MB",
+                       "the log has grown to " + size,
                        "See onerepl_status() which link does not confirm; repair it, or remove the link.",
                        {}});
     if (level < log_level_)
-        journal.write(
-            {Level::information, "P7", "the log has shrunk to " + std::to_string(megabytes) + " MB", "", {}});
+        journal.write({Level::information, "P7", "the log has shrunk to " + size, "", {}});
     log_level_ = level;
     if (critical && settings::log_limit_policy == 1 && !shared::capture_stopped()) {
         pg::execute("UPDATE onerepl.log_state SET capture_stopped = true");

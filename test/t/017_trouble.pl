@@ -115,7 +115,7 @@ ok(OneReplTest::wait_for(sub { state_of_b() eq 'in step' }, 20), 'its remains ar
 # --- capture stopped at the log's limit, with a transaction open over the new start
 {
 	$pair->node_a->safe_psql('postgres', "ALTER SYSTEM SET onerepl.log_limit_policy = 'stop_capture'");
-	$pair->node_a->safe_psql('postgres', "ALTER SYSTEM SET onerepl.log_critical_size = '1MB'");
+	$pair->node_a->safe_psql('postgres', "ALTER SYSTEM SET onerepl.log_critical_size = '300kB'");
 	$pair->node_a->reload;
 	$pair->a("SELECT onerepl_pause('hq')");
 	$pair->a("INSERT INTO t SELECT n, repeat(md5(n::text), 30) FROM generate_series(1000, 4000) AS n");
