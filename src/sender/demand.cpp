@@ -36,13 +36,10 @@ Demand read_demand() {
 
 /// Two databases that share an address would take each other's requests. The one that came first keeps it.
 void report_taken_address() {
-    static std::string told;
-    if (told == settings::listen) return;
-    told = settings::listen;
     pg::JournalBuffer journal;
     journal.write({Level::critical,
                    "P11",
-                   "another database of this server listens at " + told + " already",
+                   "another database of this server listens at " + std::string(settings::listen) + " already",
                    "Give each database an address of its own: ALTER DATABASE ... SET onerepl.listen = '...'.",
                    {}});
     journal.flush();
@@ -59,10 +56,11 @@ bool find_demand() {
             shared::set_active_log_table(row.int4(0));
             shared::set_capture_stopped(row.boolean(1));
         });
-        if (demand.receivers > 0 && !shared::claim_address(settings::listen)) {
-            demand.receivers = 0;
-            report_taken_address();
-        }
+        if (demand.receivers == 0) return;
+        const shared::Claim claim = shared::claim_address(settings::listen);
+        if (claim == shared::Claim::granted) return;
+        demand.receivers = 0;
+        if (claim == shared::Claim::refused) report_taken_address();
     });
     shared::set_demand(demand.sender, demand.receivers);
     return demand.sender;

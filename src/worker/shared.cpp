@@ -33,6 +33,7 @@ struct Database {
     std::uint32_t receiver_orders;
     int receivers_wanted;
     char address[128];     // where the receivers listen
+    bool address_refused;  // it is another database's, and that was told
     int active_log_table;  // one more than the number, so that zero is "not known"
     bool capture_stopped;
     TimestampTz suspended_until;
@@ -241,16 +242,27 @@ void register_launcher() {
     on_shmem_exit([](int, Datum) { state->launcher = nullptr; }, 0);
 }
 
-bool claim_address(const char* address) {
-    bool free = true;
+namespace {
+
+bool is_address(const Database& database, const char* address) {
+    return strncmp(database.address, address, sizeof database.address - 1) == 0;
+}
+
+}  // namespace
+
+Claim claim_address(const char* address) {
+    Claim claim = Claim::granted;
     with_own([&](Database& mine) {
+        const bool known = mine.address_refused && is_address(mine, address);
+        mine.address_refused = false;
         for (const Database& other : state->databases)
             if (other.oid != InvalidOid && other.oid != mine.oid && other.receivers_wanted > 0 &&
-                strncmp(other.address, address, sizeof other.address - 1) == 0)
-                free = false;
-        if (free) strlcpy(mine.address, address, sizeof mine.address);
+                is_address(other, address))
+                mine.address_refused = true;
+        if (mine.address_refused) claim = known ? Claim::known : Claim::refused;
+        strlcpy(mine.address, address, sizeof mine.address);
     });
-    return free;
+    return claim;
 }
 
 void set_demand(bool sender, int receivers) {

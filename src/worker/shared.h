@@ -48,8 +48,13 @@ void register_launcher();
 /// What a sender found in its database when it started, for the launcher: how many receivers to run, and
 /// whether a sender is needed.
 void set_demand(bool sender, int receivers);
-/// This database's receivers are to listen at `address`. False: those of another database do.
-bool claim_address(const char* address);
+/// This database's receivers are to listen at `address`.
+enum class Claim : std::uint8_t {
+    granted,
+    refused,  // those of another database do
+    known,    // as refused, and as the last time this database asked
+};
+Claim claim_address(const char* address);
 
 /// The log table that capture writes to, and whether capture is stopped at the log's limit.
 /// -1: not known since the server's start (the sender has not yet read onerepl.log_state).

@@ -52,6 +52,22 @@ $_->start for $pair->nodes;
 $pair->a("INSERT INTO t VALUES (301, 'after both were away')");
 $pair->wait_identical('t');
 
+# --- a database that wants another one's port is told once, although the launcher tries again and again
+$pair->b('CREATE DATABASE other');
+$pair->b('ALTER SYSTEM SET log_min_messages = debug1');    # the postmaster tells what it starts
+$pair->node_b->safe_psql('other', "CREATE EXTENSION onerepl; SELECT onerepl_add_remote('late', 'a secret that is long enough')");
+my $begin = -s $pair->node_b->logfile;
+$pair->b('SELECT pg_reload_conf()');
+my $other = $pair->b("SELECT oid FROM pg_database WHERE datname = 'other'");
+ok(OneReplTest::wait_for(sub {
+		my @tries = slurp_file($pair->node_b->logfile, $begin) =~ /starting background worker process "onerepl sender of database $other"/g;
+		return @tries >= 3;
+	}, 60), 'the launcher tries again');
+$pair->b('ALTER SYSTEM RESET log_min_messages');
+$pair->b('SELECT pg_reload_conf()');
+is($pair->node_b->safe_psql('other', "SELECT count(*) FROM onerepl.journal WHERE message ~ 'another database of this server listens'"), '1', 'a port that is taken is told once');
+$pair->b('DROP DATABASE other');
+
 # --- a database beside it, dropped while its workers run
 $pair->a('CREATE DATABASE other');
 my ($status) = $pair->node_a->psql('other', "$schema; CREATE EXTENSION onerepl; SELECT onerepl_add_central('nowhere', 'http://127.0.0.1:1', 'a secret that is long enough'); SELECT onerepl_add_table('t')", on_error_die => 1);
