@@ -12,7 +12,6 @@
 #include "worker/worker.h"
 
 extern "C" {
-#include "postmaster/bgworker.h"
 #include "utils/guc.h"
 }
 
@@ -130,8 +129,8 @@ class Receiver : public http::Handler {
     Time look_at_ = 0;
 };
 
-void run(Oid database, int index) {
-    worker::start(database);
+void run(Oid database) {
+    const int index = worker::start(database).index;
     if (!shared::register_worker(shared::WorkerKind::receiver, index)) worker::finish();
     // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
     pg::call([] { SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE); });
@@ -143,9 +142,5 @@ void run(Oid database, int index) {
 }  // namespace onerepl::receiver
 
 void onerepl_receiver_main(Datum database) {
-    onerepl::pg::entry([&] {
-        int index = 0;
-        memcpy(&index, MyBgworkerEntry->bgw_extra, sizeof index);
-        onerepl::receiver::run(DatumGetObjectId(database), index);
-    });
+    onerepl::pg::entry([&] { onerepl::receiver::run(DatumGetObjectId(database)); });
 }

@@ -51,13 +51,18 @@ std::map<std::string, Oid> all_databases() {
     return databases;
 }
 
-std::vector<Oid> wanted_databases() {
-    std::vector<Oid> wanted;
+struct WantedDatabase {
+    Oid oid;
+    std::string name;
+};
+
+std::vector<WantedDatabase> wanted_databases() {
+    std::vector<WantedDatabase> wanted;
     pg::in_transaction([&] {
         const std::map<std::string, Oid> existing = all_databases();
         for (const std::string& name : worker::listed_databases())
             if (const auto found = existing.find(name); found != existing.end())
-                wanted.push_back(found->second);
+                wanted.push_back({found->second, name});
     });
     return wanted;
 }
@@ -65,15 +70,15 @@ std::vector<Oid> wanted_databases() {
 class Starter {
   public:
     /// Starts what is needed and does not run. Gives the time until the next look.
-    Time turn(const std::vector<Oid>& databases) {
+    Time turn(const std::vector<WantedDatabase>& databases) {
         next_look_ = look_again;
-        for (Oid database : databases) turn(database);
+        for (const WantedDatabase& database : databases) turn(database);
         return next_look_;
     }
 
   private:
-    void turn(Oid database) {
-        const shared::DatabaseView view = shared::view_database(database);
+    void turn(const WantedDatabase& database) {
+        const shared::DatabaseView view = shared::view_database(database.oid);
         if (view.suspended) return;
         // A sender that ended for want of work is tried again after a while: the extension may have been
         // created.
@@ -83,8 +88,8 @@ class Starter {
             if (!view.receiver_runs[i]) start(database, "receiver", i, start_interval);
     }
 
-    void start(Oid database, const char* kind, int index, Time interval) {
-        Time& last = started_[{database, index}];
+    void start(const WantedDatabase& database, const char* kind, int index, Time interval) {
+        Time& last = started_[{database.oid, index}];
         const Time wait = last == 0 ? 0 : last + interval - worker::now();
         next_look_ = std::min(next_look_, std::max(wait, start_interval));
         if (wait > 0) return;
@@ -92,19 +97,21 @@ class Starter {
         launch(database, kind, index);
     }
 
-    void launch(Oid database, const char* kind, int index) {
+    void launch(const WantedDatabase& database, const char* kind, int index) {
         BackgroundWorker entry;
         memset(&entry, 0, sizeof entry);
         entry.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
         entry.bgw_start_time = BgWorkerStart_RecoveryFinished;
         entry.bgw_restart_time = BGW_NEVER_RESTART;
-        entry.bgw_main_arg = ObjectIdGetDatum(database);
+        entry.bgw_main_arg = ObjectIdGetDatum(database.oid);
         entry.bgw_notify_pid = MyProcPid;
-        snprintf(entry.bgw_name, BGW_MAXLEN, "onerepl %s of database %u", kind, database);
+        snprintf(entry.bgw_name, BGW_MAXLEN, "onerepl %s of database %u", kind, database.oid);
         snprintf(entry.bgw_type, BGW_MAXLEN, "onerepl %s", kind);
         snprintf(entry.bgw_library_name, BGW_MAXLEN, "onerepl");
         snprintf(entry.bgw_function_name, BGW_MAXLEN, "onerepl_%s_main", kind);
-        memcpy(entry.bgw_extra, &index, sizeof index);
+        worker::Assignment given = {index, {}};
+        strlcpy(given.database, database.name.c_str(), sizeof given.database);
+        memcpy(entry.bgw_extra, &given, sizeof given);
         const bool registered = pg::call([&] { return RegisterDynamicBackgroundWorker(&entry, nullptr); });
         report_shortage(!registered);
     }
@@ -124,7 +131,7 @@ class Starter {
 };
 
 void run() {
-    worker::start(static_cast<const char*>(nullptr));
+    worker::start();
     shared::register_launcher();
     worker::Waiter waiter(PGINVALID_SOCKET);
     Starter starter;

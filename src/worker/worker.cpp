@@ -8,7 +8,6 @@
 #include <malloc.h>
 
 extern "C" {
-#include "commands/dbcommands.h"
 #include "commands/extension.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -46,13 +45,17 @@ void keep_memory_of_bodies() {
 #endif
 }
 
+Assignment assignment() {
+    Assignment given;
+    memcpy(&given, MyBgworkerEntry->bgw_extra, sizeof given);
+    return given;
+}
+
 /// Ends a worker whose database is no longer one of onerepl.databases.
 void end_if_unlisted() {
     if (!OidIsValid(MyDatabaseId)) return;
     const std::vector<std::string> listed = listed_databases();
-    std::string name;
-    pg::in_transaction([&] { name = pg::call([] { return get_database_name(MyDatabaseId); }); });
-    if (std::find(listed.begin(), listed.end(), name) == listed.end()) finish();
+    if (std::find(listed.begin(), listed.end(), assignment().database) == listed.end()) finish();
 }
 
 void reload_if_asked() {
@@ -77,23 +80,27 @@ std::vector<std::string> listed_databases() {
     return names;
 }
 
-void start(const char* database) {
-    keep_memory_of_bodies();
-    pg::call([&] {
-        install_signal_handlers();
-        BackgroundWorkerInitializeConnection(database, nullptr, 0);
-        pgstat_report_appname(MyBgworkerEntry->bgw_type);
-    });
-}
+namespace {
 
-void start(Oid database) {
+void connect(Oid database) {
     keep_memory_of_bodies();
     pg::call([&] {
         install_signal_handlers();
         BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
         pgstat_report_appname(MyBgworkerEntry->bgw_type);
     });
+}
+
+}  // namespace
+
+void start() {
+    connect(InvalidOid);
+}
+
+Assignment start(Oid database) {
+    connect(database);
     end_if_unlisted();  // the launcher may have acted on the old settings
+    return assignment();
 }
 
 Waiter::Waiter(pgsocket socket) {

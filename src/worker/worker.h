@@ -5,6 +5,7 @@
 #include "core/types.h"
 
 extern "C" {
+#include "postmaster/bgworker.h"
 #include "storage/latch.h"
 }
 
@@ -17,10 +18,18 @@ namespace onerepl::worker {
 /// This machine's monotonic clock, in microseconds.
 Time now();
 
-/// Connects the worker to `database` as the bootstrap superuser, installs signal handlers (SIGTERM ends it at
-/// the next check for interrupts, SIGHUP reloads the settings) and names it in pg_stat_activity.
-void start(const char* database);
-void start(Oid database);
+/// What the launcher tells a worker, in bgw_extra.
+struct Assignment {
+    int index;                   // of the receiver, from 0; -1: a sender
+    char database[NAMEDATALEN];  // its name; nobody renames it while a worker is connected
+};
+static_assert(sizeof(Assignment) <= BGW_EXTRALEN);
+
+/// Connects the worker to no database, or to `database` as the bootstrap superuser, installs signal handlers
+/// (SIGTERM ends it at the next check for interrupts, SIGHUP reloads the settings) and names it in
+/// pg_stat_activity.
+void start();
+Assignment start(Oid database);
 
 /// Waits until the latch is set (somebody called a wake function), `socket` (or PGINVALID_SOCKET) is
 /// readable, or `timeout` (microseconds; negative: none) has passed. Handles interrupts, reload and the
