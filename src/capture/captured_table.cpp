@@ -5,7 +5,6 @@
 #include "capture/description.h"
 #include "capture/lock_pending.h"
 #include "capture/log_tables.h"
-#include "capture/render.h"
 #include "capture/row_filters.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
@@ -104,12 +103,7 @@ void fill_way(ColumnWay& way, const log::LayoutColumn& column, Form_pg_attribute
               MemoryContext memory) {
     way.dropped = column.dropped;
     way.rendered = column.rendered && !column.dropped;
-    if (!way.rendered) return;
-    Oid output;
-    bool is_varlena;
-    getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
-    fmgr_info_cxt(output, &way.output, memory);
-    way.needs_settings = text_depends_on_settings(attribute->atttypid);
+    if (way.rendered) fill_text_form(way.text, attribute->atttypid, memory);
 }
 
 void add(ColumnSet& set, std::size_t index) {

@@ -4,6 +4,8 @@
 
 #include "pg/pg.h"
 
+#include "capture/render.h"
+
 extern "C" {
 #include "access/tupdesc.h"
 #include "utils/rel.h"
@@ -22,9 +24,8 @@ struct ColumnSet {
 /// How a column gets into an image that is formed anew.
 struct ColumnWay {
     bool dropped;
-    bool rendered;        // through `output`, as text
-    bool needs_settings;  // the text depends on settings like DateStyle
-    FmgrInfo output;
+    bool rendered;  // as text
+    TextForm text;
 };
 
 /// Plain data, never moved or freed; its pointers are to `memory`, which is renewed when the table's layout

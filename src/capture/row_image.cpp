@@ -2,7 +2,6 @@
 // slow way.
 #include "capture/row_image.h"
 
-#include "capture/render.h"
 #include "pg/fixed_settings.h"
 
 extern "C" {
@@ -83,8 +82,9 @@ void make_storable(const CapturedTable& table, Relation relation, Values row) {
         if (way.dropped) {
             row.nulls[i] = true;
         } else if (way.rendered) {
-            if (way.needs_settings && settings_level < 0) settings_level = pg::begin_fixed_settings();
-            row.values[i] = CStringGetTextDatum(OutputFunctionCall(&way.output, row.values[i]));
+            if (way.text.depends_on_settings && settings_level < 0)
+                settings_level = pg::begin_fixed_settings();
+            row.values[i] = CStringGetTextDatum(text_of(way.text, row.values[i]));
         } else if (is_varlena(table, relation, i) && VARATT_IS_EXTERNAL(DatumGetPointer(row.values[i]))) {
             auto* value = reinterpret_cast<struct varlena*>(DatumGetPointer(row.values[i]));
             row.values[i] = PointerGetDatum(detoast_external_attr(value));

@@ -86,6 +86,14 @@ FmgrInfo* output_of(Oid type) {
     });
 }
 
+capture::TextForm* text_form_of(Oid relation, AttrNumber column) {
+    return pg::call([&] {
+        auto* form = static_cast<capture::TextForm*>(palloc0(sizeof(capture::TextForm)));
+        fill_text_form(*form, get_atttype(relation, column), CurrentMemoryContext);
+        return form;
+    });
+}
+
 /// Bytes of an encoded insert before its row: operation, flags, description.
 constexpr std::ptrdiff_t size_before_row = 10;
 
@@ -162,8 +170,7 @@ void CopiedTable::plan_columns(Oid relation) {
     for (std::size_t place : wire_) {
         const log::LayoutColumn& column = layout.columns[place];
         if (!column.rendered) continue;
-        rendered_.push_back(
-            {place, output_of(pg::call([&] { return get_atttype(relation, column.number); }))});
+        rendered_.push_back({place, text_form_of(relation, column.number)});
     }
 }
 
@@ -314,7 +321,7 @@ bool CopiedTable::next(Bytes& rows) {
         for (const Rendered& column : rendered_)
             if (!nulls_[column.place])
                 values_[column.place] =
-                    CStringGetTextDatum(OutputFunctionCall(column.output, values_[column.place]));
+                    CStringGetTextDatum(capture::text_of(*column.form, values_[column.place]));
     });
     encoder_->encode_row(values_.data(), reinterpret_cast<const bool*>(nulls_.data()), rows);
     MemoryContextSwitchTo(before);

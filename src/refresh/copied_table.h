@@ -7,6 +7,7 @@ extern "C" {
 #include "executor/spi.h"
 }
 
+#include "capture/render.h"
 #include "core/record.h"
 #include "log/encoder.h"
 
@@ -73,7 +74,7 @@ class CopiedTable {
     /// A column whose values are rendered as text.
     struct Rendered {
         std::size_t place;  // in the layout
-        FmgrInfo* output;
+        capture::TextForm* form;
     };
 
     /// Where `select` has a key column, and how its value becomes text; null: it is text already.
