@@ -21,12 +21,13 @@ bool is_referenced(Oid relation) {
         .has_value();
 }
 
-void empty_table(Batch& batch, Oid relation) {
+/// Takes this remote's rows away.
+void empty_table(Batch& batch, const Target& target) {
     pg::call([&] { close_tables(batch); });
-    if (is_referenced(relation))
-        delete_all(relation);
+    if (target.has_branch || is_referenced(target.relation))
+        delete_rows(target.relation, branch_condition(target));
     else
-        truncate_tables({relation}, false);
+        truncate_tables({target.relation}, false);
     batch.uncounted = true;
 }
 
@@ -46,8 +47,10 @@ void write_rows(Batch& batch, Target& target, const Record& record, Record& row)
     batch.copying = true;
     row.description = record.description;
     row.old_key.reset();
-    for (ChunkRows rows(record.chunk.rows); rows.next(row.row);)
+    for (ChunkRows rows(record.chunk.rows); rows.next(row.row);) {
+        add_branch(target, row);
         pg::call([&] { write_row(batch, target, row); });
+    }
     batch.copying = false;
     pg::call([&] { flush_all(batch); });
 }
@@ -66,7 +69,7 @@ void repair_rows(Batch& batch, Target& target, const Record& record, Record& row
 
 void insert_rows(Batch& batch, Target& target, const Record& record, Record& row) {
     const bool asked = batch.overwrite;  // the administrator's resolution
-    if (record.chunk.first) empty_table(batch, target.relation);
+    if (record.chunk.first) empty_table(batch, target);
     batch.overwrite = target.has_key() && (!make_way(batch, target, record) || asked);
     row.operation = Operation::insert;
     // What is buffered is not seen by the search for rows in the way.

@@ -5,6 +5,7 @@ extern "C" {
 #include "catalog/index.h"
 #include "access/stratnum.h"
 #include "storage/lmgr.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 }
 
@@ -105,8 +106,35 @@ restart:
     return found;
 }
 
-void remove_clashes(Batch& batch, Table* table, Clash& clash) {
+[[noreturn]] void report_other_branch(const Table* table, const Clash& clash, const char* column) {
+    const char* index = RelationGetRelationName(clash.index);
+    ereport(ERROR, (errcode(ERRCODE_UNIQUE_VIOLATION),
+                    errmsg("a row of another remote has a value of unique index \"%s\"", index),
+                    errdetail("Several remotes share table \"%s\"; column \"%s\" tells their rows apart.",
+                              RelationGetRelationName(table->relation), column),
+                    errhint("Make the column part of the unique index, or change one of the rows."),
+                    errtableconstraint(table->relation, index)));
+    pg_unreachable();
+}
+
+/// Throws unless the row in table->best is of the same remote as the incoming one.
+void check_branch(const Batch& batch, Table* table, const Clash& clash, TupleTableSlot* incoming) {
+    if (batch.branch_column == nullptr) return;
+    const AttrNumber number = get_attnum(table->oid, batch.branch_column);
+    if (number == InvalidAttrNumber) return;
+    const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(table->relation), number - 1);
+    bool is_null, other_is_null;
+    const Datum branch = slot_getattr(incoming, number, &is_null);
+    const Datum other = slot_getattr(table->best, number, &other_is_null);
+    const bool same = is_null || other_is_null
+                          ? is_null == other_is_null
+                          : datum_image_eq(branch, other, attribute->attbyval, attribute->attlen);
+    if (!same) report_other_branch(table, clash, batch.branch_column);
+}
+
+void remove_clashes(Batch& batch, Table* table, Clash& clash, TupleTableSlot* incoming) {
     while (find_clash(table, clash)) {
+        check_branch(batch, table, clash, incoming);
         std::swap(table->found, table->best);
         delete_row(batch, table);
         std::swap(table->found, table->best);
@@ -127,7 +155,7 @@ void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const It
         const bool asked = OidIsValid(only_index) ? form->indexrelid == only_index : form->indimmediate;
         if (!asked || !is_constraint(clash.info) || !is_indexed(table, slot, clash.info)) continue;
         FormIndexDatum(clash.info, slot, table->estate, clash.values, clash.nulls);
-        if (make_keys(clash)) remove_clashes(batch, table, clash);
+        if (make_keys(clash)) remove_clashes(batch, table, clash, slot);
     }
 }
 

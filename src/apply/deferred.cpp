@@ -30,6 +30,8 @@ void add_checks(Batch& batch, Table* table, Oid index, ItemPointer tid, Number n
     check.index = index;
     check.tid = *tid;
     check.overwrite = batch.overwrite;
+    check.branch_column =
+        batch.branch_column == nullptr ? nullptr : MemoryContextStrdup(batch.memory, batch.branch_column);
     check.n = n;
     add_check(batch, check);
 }
@@ -87,6 +89,7 @@ void defer_all_checks(Batch& batch, Table* table, ItemPointer tid, Number n) {
 void run_check(Batch& batch, std::size_t i) {
     const DeferredCheck check = batch.checks[i];
     batch.n = check.n;
+    batch.branch_column = check.branch_column;
     Table* table = open_table(batch, check.table);
     const Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));

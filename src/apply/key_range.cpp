@@ -45,10 +45,10 @@ bool has_order(const KeyColumn& column) {
 }
 
 std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
-    if (static_cast<int>(chunk.order.size()) != target.key_count)
+    if (static_cast<int>(chunk.order.size()) != target.remote_key_count())
         throw pg::Error("22P03", "the chunk does not have the key of its table description");
     std::vector<KeyColumn> columns;
-    for (int k = 0; k < target.key_count; k++) {
+    for (int k = 0; k < target.remote_key_count(); k++) {
         const ColumnPlan& plan = target.columns[target.key_places[k]];
         columns.push_back({pg::call([&] { return quote_identifier(plan.name); }),
                            pg::call([&] { return get_atttype(target.relation, plan.attribute); }),
@@ -82,11 +82,13 @@ std::string is_between(const std::string& key, const std::vector<KeyColumn>& col
 
 }  // namespace
 
-std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk) {
+std::string range_condition(const Target& target, const std::vector<KeyColumn>& columns, const Chunk& chunk) {
     std::vector<std::string> key;
     key.reserve(columns.size());
     for (const KeyColumn& column : columns) key.push_back(refresh::ordered("t." + column.name, column.order));
-    return is_between(refresh::row_of(key), columns, !chunk.from.empty(), !chunk.to.empty());
+    const std::string range =
+        is_between(refresh::row_of(key), columns, !chunk.from.empty(), !chunk.to.empty());
+    return target.has_branch ? range + " AND " + branch_condition(target) : range;
 }
 
 std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value) {
@@ -103,7 +105,7 @@ bool is_in_range(const Target& target, const std::vector<Value>& row, const std:
                  const std::string& to) {
     std::vector<KeyColumn> columns;
     std::vector<std::string> key;
-    for (int k = 0; k < target.key_count; k++) {
+    for (int k = 0; k < target.remote_key_count(); k++) {
         const int place = target.key_places[k];
         const ColumnPlan& plan = target.columns[place];
         const Oid type = pg::call([&] { return get_atttype(target.relation, plan.attribute); });

@@ -21,14 +21,14 @@ struct KeyColumn {
 /// Text that A sent, in our encoding.
 std::string text_from_remote(const Target& target, ByteView bytes);
 
-/// Our columns of the key, in its order. 22P03 if the chunk has another one.
+/// Our columns of the remote's key, in its order. 22P03 if the chunk has another one.
 std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk);
 
 /// Whether our own column has the order that the remote went by.
 bool has_order(const KeyColumn& column);
 
-/// Condition on rows of the table `t`; its parameters $1 and $2 are `bounds_of`.
-std::string range_condition(const std::vector<KeyColumn>& columns, const Chunk& chunk);
+/// Condition on rows of the table `t`, this remote's only; its parameters $1 and $2 are `bounds_of`.
+std::string range_condition(const Target& target, const std::vector<KeyColumn>& columns, const Chunk& chunk);
 std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk);
 
 /// Keys that are given as parameters from number `first` on, an array of texts for each column (k1, k2 ...,

@@ -111,7 +111,7 @@ std::optional<Oid> same_partition(Oid root, const PartitionOfRemote& partition) 
 }
 
 void delete_rows_of(Oid root, const PartitionOfRemote& partition) {
-    if (partition.condition.empty()) return delete_all(root);
+    if (partition.condition.empty()) return delete_rows(root, {});
     const std::string statement = "DELETE FROM " + table_expression(root) + " WHERE " + partition.condition;
     if (!pg::call([&] { return is_harmless_text(partition.condition.c_str()); }))
         report(root, partition, statement);

@@ -56,7 +56,7 @@ void remove_surplus(const Target& target, const Record& record) {
     const Chunk& chunk = record.chunk;
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     check_order(target, columns);
-    const std::string condition = range_condition(columns, chunk);
+    const std::string condition = range_condition(target, columns, chunk);
     std::vector<pg::Param> parameters = bounds_of(target, chunk);
     const std::string count =
         "SELECT count(*) FROM " + table_expression(target.relation) + " AS t WHERE " + condition;
@@ -72,7 +72,7 @@ bool clear_range(const Target& target, const Record& record) {
     const std::vector<KeyColumn> columns = key_columns(target, record.chunk);
     if (!std::all_of(columns.begin(), columns.end(), has_order)) return false;
     const std::string rest = " FROM " + table_expression(target.relation) + " AS t WHERE " +
-                             range_condition(columns, record.chunk);
+                             range_condition(target, columns, record.chunk);
     const std::vector<pg::Param> bounds = bounds_of(target, record.chunk);
     by_index([&] {
         const bool any = pg::query_int8(("SELECT 1::int8" + rest + " LIMIT 1").c_str(), bounds).has_value();

@@ -42,6 +42,7 @@ struct DeferredCheck {
     Oid index;
     ItemPointerData tid;
     bool overwrite;
+    const char* branch_column;  // of the batch, then; in its memory
     Number n;
 };
 
@@ -61,6 +62,9 @@ struct Batch {
     Size buffered_bytes = 0;
     Number n = 0;            // the record at hand
     bool overwrite = false;  // how it was resolved
+    /// With `overwrite`: rows with another value in this column are other remotes', and stay. Null: all may
+    /// go.
+    const char* branch_column = nullptr;
     /// The table is being filled by a refresh: `overwrite`, and an update that can not make the missing row
     /// whole is left to the copy.
     bool tolerant = false;
@@ -177,8 +181,8 @@ void end_search(Table* table);
 // ---------------------------------------------------------------- overwriting (conflict.cpp)
 
 /// Deletes all rows but `self` (may be null) that clash with the row in `slot` in any unique index or
-/// exclusion constraint that is checked at once; or only in `only_index`, whatever it is. Changes
-/// table->best, not table->found.
+/// exclusion constraint that is checked at once; or only in `only_index`, whatever it is. 23505 if one is
+/// another remote's (batch.branch_column). Changes table->best, not table->found.
 void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const ItemPointerData* self,
                       Oid only_index);
 

@@ -65,6 +65,10 @@ struct Target {
     std::uint64_t generation = 0;
 
     bool has_key() const { return !key.empty(); }
+    /// Key columns that the remote knows of: the branch is the last one of all.
+    int remote_key_count() const { return key_count - (has_branch ? 1 : 0); }
+    /// Columns that the remote knows of.
+    int remote_column_count() const { return column_count - (has_branch ? 1 : 0); }
     /// Where in a record's old key the k-th key column stands.
     int old_place(int k) const { return has_key() ? k : key_places[k]; }
 
@@ -86,7 +90,7 @@ Oid find_relation(const Target& target);
 /// Adds the branch to the row and the old key of a record.
 void add_branch(const Target& target, Record& record);
 
-/// "column = 'branch'" in SQL; empty without a branch.
+/// Which rows of the table `t` are this remote's, in SQL; empty: all are.
 std::string branch_condition(const Target& target);
 
 /// Plain: the value as B's column takes it, in the current memory context.

@@ -129,7 +129,8 @@ std::string branch_condition(const Target& target) {
     const std::string branch = to_server(view(target.branch), target.encoding);
     return pg::call([&] {
         return static_cast<const char*>(
-            psprintf("%s = %s", quote_identifier(target.description.columns.back().name.c_str()),
+            psprintf("t.%s OPERATOR(pg_catalog.=) %s",
+                     quote_identifier(target.description.columns.back().name.c_str()),
                      quote_literal_cstr(branch.c_str())));
     });
 }

@@ -71,8 +71,9 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         });
 }
 
-void delete_all(Oid relation) {
-    execute_as_owner(relation, "DELETE FROM " + table_expression(relation));
+void delete_rows(Oid relation, const std::string& condition) {
+    execute_as_owner(relation, "DELETE FROM " + table_expression(relation) + " AS t" +
+                                   (condition.empty() ? "" : " WHERE " + condition));
 }
 
 std::string table_expression(Oid relation) {

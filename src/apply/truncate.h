@@ -14,8 +14,9 @@ namespace onerepl::apply {
 /// its own. Runs with the rights of the tables' owner. In a transaction with SPI connected; no table is open.
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity);
 
-/// Deletes all rows of a table that others refer to. The rest as above.
-void delete_all(Oid relation);
+/// Deletes the rows of the table `t` that fulfil the condition (SQL; empty: all), because TRUNCATE can not.
+/// The rest as above.
+void delete_rows(Oid relation, const std::string& condition);
 
 /// "ONLY schema.table", or without ONLY for a partitioned table.
 std::string table_expression(Oid relation);

@@ -52,7 +52,7 @@ std::vector<std::vector<std::string>> rows_of_remote(const Target& target, const
 
 std::vector<std::string> names_of_compared(const Target& target) {
     std::vector<std::string> names;
-    for (int i = 0; i < target.column_count; i++)
+    for (int i = 0; i < target.remote_column_count(); i++)
         if (!target.description.columns[i].generated) names.emplace_back(target.columns[i].name);
     return names;
 }
@@ -67,9 +67,10 @@ std::vector<std::string> compared_columns(const Target& target) {
 Digest digest_of_ours(const Target& target, const Chunk& chunk) {
     std::vector<KeyColumn> columns;
     if (!chunk.order.empty()) columns = key_columns(target, chunk);
-    const std::string sql =
-        "SELECT CAST(count(*) AS pg_catalog.text), " + refresh::digest_of(compared_columns(target)) +
-        " FROM " + table_expression(target.relation) + " AS t WHERE " + range_condition(columns, chunk);
+    const std::string sql = "SELECT CAST(count(*) AS pg_catalog.text), " +
+                            refresh::digest_of(compared_columns(target)) + " FROM " +
+                            table_expression(target.relation) + " AS t WHERE " +
+                            range_condition(target, columns, chunk);
     Digest digest;
     const auto take = [&](const pg::Row& row) { digest = {row.text(0), row.text(1)}; };
     if (columns.empty())
@@ -94,7 +95,7 @@ std::string note_rows(const Target& target, const Chunk& chunk, const std::vecto
            " SELECT " +
            parameter(1) + ", " + parameter(2) + ", " + parameter(3) + ", ARRAY[" + refresh::list_of(key) +
            "], d.difference, d.columns FROM (SELECT " + refresh::list_of(selected) + " FROM " +
-           table_expression(target.relation) + " AS t WHERE " + range_condition(columns, chunk) +
+           table_expression(target.relation) + " AS t WHERE " + range_condition(target, columns, chunk) +
            ") AS t FULL JOIN " + listed_keys(columns, 3, {"digests"}) + " ON " + is_listed(columns) +
            " CROSS JOIN LATERAL onerepl.compare_digests(k.digests, t.\"its digests\", CAST(" + parameter(4) +
            " AS pg_catalog.text[]), " + std::to_string(refresh::digits_of_column) +

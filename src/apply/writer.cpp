@@ -31,11 +31,10 @@ constexpr int most_open_tables = 300;
 /// More possible violations than this are looked into at the next transaction end.
 constexpr std::size_t most_deferred_checks = 10000;
 
-[[noreturn]] void refuse_chunk(const Target& target) {
-    throw pg::Error("0A000",
-                    "table " + target.schema + "." + target.name +
-                        " is one for several remotes and can be neither refreshed nor verified",
-                    "Cancel it on the remote (onerepl_refresh_cancel), and resolve this record with 'skip'.");
+/// Rows of other remotes give way to the incoming one only if the administrator says so.
+void spare_others(Batch& batch, const Target& target) {
+    if (target.has_branch && !batch.overwrite)
+        batch.branch_column = target.description.columns.back().name.c_str();
 }
 
 }  // namespace
@@ -58,6 +57,7 @@ void Writer::abandon() {
 Number Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
     batch_.n = incoming.n;
     batch_.overwrite = batch_.tolerant = batch_.copying = false;
+    batch_.branch_column = nullptr;
     if (!decode_record(incoming.record, record_)) throw pg::Error("22P03", "record cannot be read");
     const Number last = incoming.n + (record_.operation == Operation::skip ? record_.skip_count - 1 : 0);
     if (resolutions != nullptr && !resolutions->empty()) {
@@ -144,6 +144,7 @@ void Writer::write_row_record() {
                         "Bring the row here by other means (onerepl.allow_writes), then skip the record.");
     if (target.has_branch) add_branch(target, record_);
     if (windows_.is_open(target.relation)) {
+        spare_others(batch_, target);
         batch_.overwrite = true;
         batch_.tolerant = is_left_to_copy(target);
     }
@@ -166,7 +167,7 @@ bool Writer::is_left_to_copy(const Target& target) const {
 void Writer::write_chunk_record() {
     if (record_.chunk.verify) return verify();
     Target& target = find_target(record_.description);
-    if (target.has_branch) refuse_chunk(target);
+    spare_others(batch_, target);
     write_chunk(batch_, target, record_, row_of_chunk_);
     windows_.note(target, record_.chunk, batch_.n, false);
 }
@@ -174,7 +175,7 @@ void Writer::write_chunk_record() {
 /// Whatever is wrong with the table, it does not stand in the way of skipping: it may not even be there.
 void Writer::skip_chunk() {
     Target& target = described(record_.description);
-    if (record_.chunk.verify || target.has_branch) return;
+    if (record_.chunk.verify) return;
     target.relation = pg::call([&] { return find_relation(target); });
     if (OidIsValid(target.relation)) windows_.note(target, record_.chunk, batch_.n, true);
 }
@@ -189,7 +190,6 @@ Target& Writer::described(std::uint64_t description) {
 /// A table that is being filled differs, of course. One that is not there is a difference, and no failure.
 void Writer::verify() {
     Target& target = described(record_.description);
-    if (target.has_branch) refuse_chunk(target);
     if (!OidIsValid(pg::call([&] { return find_relation(target); }))) {
         if (record_.chunk.last) tell_missing(link_, target, batch_.n);
         return;
@@ -271,9 +271,7 @@ void Writer::run_truncates() {
     }
     for (const PendingTruncate& truncate : truncates) {
         if (truncate.partition) truncate_partition(truncate, relations);
-        if (!truncate.branch.empty())
-            execute_as_owner(truncate.relation, "DELETE FROM " + table_expression(truncate.relation) +
-                                                    " WHERE " + truncate.branch);
+        if (!truncate.branch.empty()) delete_rows(truncate.relation, truncate.branch);
     }
     batch_.n = truncates.front().n;
     if (!relations.empty()) truncate_tables(relations, restart);

@@ -135,6 +135,7 @@ COMMENT ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text)
 'Says on the central where the rows of a remote''s table go, if not to the table of the same name: schema and name here; both null, and no
 branch: to that one again. remote_table: null for all tables of the schema. branch_column, branch: the table is one for several
 remotes; this column of it says whose row it is and has this value in all rows of this link. It must belong to the key of the table
-here, with the columns of the remote''s key; what this link sends, TRUNCATE included, reaches its own rows only. Such a table can not be refreshed
-or verified, and no ALTER TABLE of the remote is executed on a table that is called otherwise here. Set it before the first row comes.
+here, with the columns of the remote''s key; what this link sends, TRUNCATE, refreshes and verifications included, reaches its own rows only. Where a
+unique index has not that column, a refresh may meet a value that another remote''s row has: that is a failure, which ''overwrite'' resolves by
+deleting the other row. No ALTER TABLE of the remote is executed on a table that is called otherwise here. Set it before the first row comes.
 Errors: 42704 no such link; 55000 this is not its central; 22023 arguments that do not belong together.';
