@@ -177,7 +177,6 @@ Request Connection::take_request() {
     const RequestHead& head = parser_->head();
     Request request{head.method, head.path, head.query, head.content_type, parser_->take_body(), peer_};
     parser_.reset();
-    release_body();
     return request;
 }
 
@@ -187,6 +186,7 @@ void Connection::release_body() {
 }
 
 void Connection::answer(Response response, Time now) {
+    release_body();
     keep_alive_ = keep_alive_ && !response.close && !server_.stopping;
     begin_writing(response, now);
     if (response.body.size() <= small_answer) {
@@ -213,7 +213,6 @@ void Connection::refuse(int status, std::string reason, Time now, std::string al
     if (status == 405 && response.headers.empty()) response.headers.emplace_back("Allow", "GET, POST");
     if (status == 503) response.headers.emplace_back("Retry-After", "1");
     report(status, std::move(reason));
-    release_body();
     parser_.reset();
     ahead_ = {};
     keep_alive_ = false;

@@ -53,7 +53,7 @@ class Connection final : public Watcher {
     /// Reads and writes until there is nothing to do or the request waits for the handler, but no more than a
     /// share, so that others get their turn.
     void advance(Time now);
-    /// The request that waits.
+    /// The request that waits. Its body counts until it is answered.
     Request take_request();
     /// The answer to it; advance() then sends it.
     void answer(Response response, Time now);
@@ -78,6 +78,7 @@ class Connection final : public Watcher {
     bool in_idle_list = false;
     Time listed_progress = 0;  // last_progress() when it took its place in the list
     bool in_waiting_list = false;
+    std::unique_ptr<Task> task;  // while it waits; none: begin() has failed
     unsigned watched_events = 0;
 
   private:

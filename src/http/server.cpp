@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <functional>
 #include <utility>
 
 namespace onerepl::http {
@@ -120,7 +121,8 @@ class Server::Implementation final : private Watcher {
     void remove(Connection& connection);
     void handle_waiting();
     void handle_one();
-    Response call_handler(Connection& connection);
+    void begin_task(Connection& connection);
+    void call_handler(Connection& connection, const std::function<void()>& call);
     void close_expired(Time now);
     void expire_list(std::list<std::unique_ptr<Connection>>& list, Time now);
     void set_deadline_alarm(Time now);
@@ -137,7 +139,7 @@ class Server::Implementation final : private Watcher {
     bool listening_ = false;
     bool accept_ready_ = false;
     Time accept_again_at_ = 0;                                   // 0: not paused for a time
-    std::deque<Connection*> waiting_;                            // complete requests, in their order
+    std::deque<Connection*> waiting_;                            // complete requests, by their places
     std::vector<std::pair<std::string, std::string>> failures_;  // peer, what
 };
 
@@ -273,7 +275,7 @@ void Server::Implementation::give_up(Connection& connection, const char* reason)
 /// watched for.
 void Server::Implementation::settle(Connection& connection) {
     if (connection.phase() == Connection::Phase::waiting) {
-        if (!std::exchange(connection.in_waiting_list, true)) waiting_.push_back(&connection);
+        if (!connection.in_waiting_list) begin_task(connection);
         return;
     }
     if (connection.phase() != Connection::Phase::closed) watch(connection);
@@ -310,6 +312,16 @@ void Server::Implementation::remove(Connection& connection) {
     (connection.in_idle_list ? state_.idle : state_.busy).erase(connection.position);
 }
 
+/// The request is complete: the handler takes it over.
+void Server::Implementation::begin_task(Connection& connection) {
+    call_handler(connection, [&] { connection.task = handler_.begin(connection.take_request()); });
+    const auto place = [](const Connection* each) { return each->task ? each->task->place() : 0; };
+    const auto behind = [&](std::uint64_t mine, const Connection* each) { return mine < place(each); };
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place(&connection), behind),
+                    &connection);
+    connection.in_waiting_list = true;
+}
+
 void Server::Implementation::handle_waiting() {
     const Time end = Poller::now() + handler_share;
     while (!waiting_.empty()) {
@@ -322,18 +334,19 @@ void Server::Implementation::handle_one() {
     Connection& connection = *waiting_.front();
     waiting_.pop_front();
     connection.in_waiting_list = false;
-    Response response = call_handler(connection);
+    Response response = text_response(500, "internal error");
+    if (const std::unique_ptr<Task> task = std::move(connection.task))
+        call_handler(connection, [&] { response = task->answer(); });
     const Time now = Poller::now();
     connection.answer(std::move(response), now);
     advance(connection, now);
 }
 
-Response Server::Implementation::call_handler(Connection& connection) {
+void Server::Implementation::call_handler(Connection& connection, const std::function<void()>& call) {
     try {
-        return handler_.handle(connection.take_request());
+        call();
     } catch (const std::exception& error) {
         failures_.emplace_back(connection.peer(), error.what());
-        return text_response(500, "internal error");
     } catch (...) {
         remove(connection);
         throw;

@@ -60,11 +60,24 @@ class Observer {
     ~Observer() = default;
 };
 
-/// Answers complete requests. What it throws from std::exception becomes 500 (text "internal error", nothing
-/// of the exception is told to the peer); other exceptions pass through turn().
+/// A request that waits for its turn to be answered.
+class Task {
+  public:
+    virtual ~Task() = default;
+    /// Is called once. What it throws from std::exception becomes 500 (text "internal error", nothing of the
+    /// exception is told to the peer); other exceptions pass through turn().
+    virtual Response answer() = 0;
+    /// Waiting tasks are answered in the order of their places; of one place, as their requests came.
+    virtual std::uint64_t place() const { return 0; }
+};
+
+/// Takes complete requests over.
 class Handler {
   public:
-    virtual Response handle(Request request) = 0;
+    /// Is called as soon as a request is complete, while earlier ones may still wait for their answers: so
+    /// work on it can begin ahead of its turn. May throw as Task::answer does. The task goes unanswered if
+    /// the connection ends before its turn.
+    virtual std::unique_ptr<Task> begin(Request request) = 0;
 
   protected:
     ~Handler() = default;

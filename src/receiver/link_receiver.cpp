@@ -158,9 +158,10 @@ void LinkReceiver::keep_state(const Turn& turn) {
     kept_.there = true;
 }
 
-Bytes LinkReceiver::receive(const Body& body) {
+Bytes LinkReceiver::receive(const OpenedBody& opened) {
     const LinkLock lock(link_.id);
-    if (!lock.held()) return receive_without_lock(body);
+    if (!lock.held()) return receive_without_lock(opened);
+    const Body& body = opened.body;
     begin_turn();
     Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
     turn.body = &body;
@@ -168,7 +169,7 @@ Bytes LinkReceiver::receive(const Body& body) {
     if (!addressed_here(body)) {
         turn.central.stop(Stop::wrong_peer);
     } else if (answers_this_start(turn, body)) {
-        read_messages(turn, body);
+        read_messages(turn, opened.frames);
         write_ready(turn);
     } else {
         finish(turn);
@@ -206,14 +207,11 @@ Time LinkReceiver::look() {
     return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - worker::now(), 0)) : wait;
 }
 
-void LinkReceiver::read_messages(Turn& turn, const Body& body) {
-    std::vector<FrameResult> frames;
+void LinkReceiver::read_messages(Turn& turn, const std::vector<FrameResult>& frames) {
     std::optional<Number> echo;
-    for (FrameReader reader(body.parties, body.frames); !reader.at_end();) {
-        frames.push_back(reader.next());
-        if (const auto* message = std::get_if<Message>(&frames.back().value))
+    for (const FrameResult& frame : frames)
+        if (const auto* message = std::get_if<Message>(&frame.value))
             if (const auto* state = std::get_if<RemoteState>(message)) echo = state->echo;
-    }
     turn.frames = frames.size();
     const bool admitted = turn.central.admit(worker::now(), *turn.header, echo);
     for (const FrameResult& frame : frames) {
@@ -399,7 +397,8 @@ void LinkReceiver::store_state(Turn& turn) {
 
 /// Another receiver has the link: what is new goes to the queue, where that one finds it, and nothing is
 /// confirmed.
-Bytes LinkReceiver::receive_without_lock(const Body& body) {
+Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
+    const Body& body = opened.body;
     SharedLink scratch{};
     shared_ = &scratch;
     kept_.there = false;
@@ -408,7 +407,7 @@ Bytes LinkReceiver::receive_without_lock(const Body& body) {
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
     if (turn.central.state().started) {
-        read_messages(turn, body);
+        read_messages(turn, opened.frames);
         // The other one's commits may not be on disk yet: the answer names S_b, so it waits for a commit
         // behind them.
         pg::in_transaction([&] {

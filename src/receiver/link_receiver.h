@@ -6,6 +6,7 @@
 #include "pg/journal.h"
 #include "receiver/failures.h"
 #include "receiver/incoming.h"
+#include "receiver/opener.h"
 #include "worker/link.h"
 
 #include <functional>
@@ -21,7 +22,7 @@ class LinkReceiver {
 
     /// An authentic body of A came. Gives the body of the answer, encoded. Outside of a transaction. Throws
     /// what is transient: nothing was confirmed then.
-    Bytes receive(const Body& body);
+    Bytes receive(const OpenedBody& opened);
     /// Looks at the queue without a body: writes what can be written (after a resolution, after a transient
     /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
     /// may wait, in microseconds.
@@ -54,7 +55,7 @@ class LinkReceiver {
     };
     bool addressed_here(const Body& body) const;
     bool answers_this_start(const Turn& turn, const Body& body) const;
-    void read_messages(Turn& turn, const Body& body);
+    void read_messages(Turn& turn, const std::vector<FrameResult>& frames);
     void take_message(Turn& turn, const FrameResult& frame);
     void write_ready(Turn& turn);
     bool write_once(Turn& turn);
@@ -66,7 +67,7 @@ class LinkReceiver {
     bool must_store_state(const Turn& turn) const;
     void store_state(Turn& turn);
     Bytes encode_reply(const Body& body, const Reply& reply) const;
-    Bytes receive_without_lock(const Body& body);
+    Bytes receive_without_lock(const OpenedBody& opened);
     CentralConfig config() const;
     void begin_turn();
     LinkState load_state();

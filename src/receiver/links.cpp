@@ -3,6 +3,10 @@
 
 #include "receiver/links.h"
 
+extern "C" {
+#include "storage/ipc.h"
+}
+
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -15,6 +19,10 @@ namespace {
 
 std::size_t max_frames() {
     return static_cast<std::size_t>(settings::max_body_size) * 1024;
+}
+
+void stop_opener(int, Datum opener) {
+    reinterpret_cast<Opener*>(DatumGetPointer(opener))->stop();
 }
 
 }  // namespace
@@ -35,16 +43,32 @@ void Links::load() {
     }
 }
 
-std::variant<Links::Found, NoLink> Links::find(ByteView bytes) {
-    auto address = read_address(bytes);
+Links::Links() {
+    pg::call([&] { on_proc_exit(stop_opener, PointerGetDatum(&opener_)); });
+}
+
+std::uint64_t Links::expect(const std::shared_ptr<SealedBody>& body, const std::string& peer) {
+    const std::string host = peer.substr(0, peer.rfind(':'));
+    const auto address = read_address(body->bytes());
+    const auto* parsed = std::get_if<BodyAddress>(&address);
+    const LinkReceiver* link = parsed ? bound_to(parsed->parties.remote) : nullptr;
+    if (!link) return order_.next({}, host);
+    const std::uint64_t place = order_.next(parsed->parties.remote, host);
+    opener_.add(body, place, view(link->link().secret), max_frames());
+    return place;
+}
+
+std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t place) {
+    order_.begin(place);
+    const auto address = read_address(body.bytes());
     if (const auto* error = std::get_if<BodyError>(&address)) return refuse(*error);
     const auto& parsed = std::get<BodyAddress>(address);
     if (parsed.direction != 0) return NoLink{400, "the body is not one of a remote"};
     LinkReceiver* link = bound_to(parsed.parties.remote);
-    if (!link) return find_unbound(bytes, parsed);
-    auto decoded = decode_body(bytes, view(link->link().secret), max_frames());
-    if (const auto* error = std::get_if<BodyError>(&decoded)) return refuse(*error);
-    return Found{link, std::move(std::get<Body>(decoded))};
+    if (!link) return find_unbound(body.bytes(), parsed);
+    Opened opened = opener_.take(body, view(link->link().secret), max_frames());
+    if (const auto* error = std::get_if<BodyError>(&opened)) return refuse(*error);
+    return Found{link, std::move(std::get<OpenedBody>(opened))};
 }
 
 LinkReceiver* Links::bound_to(const Uuid& remote) {
@@ -58,14 +82,14 @@ LinkReceiver* Links::bound_to(const Uuid& remote) {
 /// or restored (P9).
 std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes, const BodyAddress& address) {
     LinkReceiver* other = nullptr;
-    Body body;
+    OpenedBody body;
     for (auto& [id, link] : links_) {
-        auto decoded = decode_body(bytes, view(link->link().secret), max_frames());
-        if (std::holds_alternative<BodyError>(decoded)) {
-            if (std::get<BodyError>(decoded) == BodyError::signature) continue;
-            return refuse(std::get<BodyError>(decoded));
+        Opened opened = open_body(bytes, view(link->link().secret), max_frames());
+        if (const auto* error = std::get_if<BodyError>(&opened)) {
+            if (*error == BodyError::signature) continue;
+            return refuse(*error);
         }
-        body = std::move(std::get<Body>(decoded));
+        body = std::move(std::get<OpenedBody>(opened));
         if (!link->link().peer && adopt(*link, address.parties.remote))
             return Found{link.get(), std::move(body)};
         other = link.get();

@@ -2,7 +2,9 @@
 // belongs to.
 #pragma once
 
+#include "receiver/fair_order.h"
 #include "receiver/link_receiver.h"
+#include "receiver/opener.h"
 
 #include <map>
 #include <memory>
@@ -18,17 +20,25 @@ struct NoLink {
 
 class Links {
   public:
+    /// The process must not end without it: the opener's thread would be left behind.
+    Links();
+    Links(const Links&) = delete;
+    Links& operator=(const Links&) = delete;
     /// Reads onerepl.link anew. In a transaction.
     void load();
 
+    /// `body`, which came from `peer` ("address:port"), will be asked for by `find` when its turn comes, if
+    /// its connection holds. Gives its place among the bodies that wait.
+    std::uint64_t expect(const std::shared_ptr<SealedBody>& body, const std::string& peer);
+
     struct Found {
         LinkReceiver* link = nullptr;
-        Body body;
+        OpenedBody body;
     };
     /// Finds the link by the remote's identifier, or, for a remote that is heard of for the first time, by
-    /// the secret that its signature fits (P10), and decodes the body. Outside of a transaction; binds a new
-    /// remote to its link.
-    std::variant<Found, NoLink> find(ByteView bytes);
+    /// the secret that its signature fits (P10), and opens the body. Outside of a transaction; binds a new
+    /// remote to its link. `place`: as `expect` gave it.
+    std::variant<Found, NoLink> find(SealedBody& body, std::uint64_t place);
 
     template <class Each>
     void each(Each&& work) {
@@ -43,6 +53,8 @@ class Links {
 
     Uuid own_id_{};
     std::map<int, std::unique_ptr<LinkReceiver>> links_;
+    FairOrder order_;
+    Opener opener_;
 };
 
 }  // namespace onerepl::receiver

@@ -16,6 +16,8 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 extern "C" PGDLLEXPORT void onerepl_receiver_main(Datum);
 
@@ -83,14 +85,34 @@ class Receiver : public http::Handler {
         server_ = std::make_unique<http::Server>(poller_, std::move(config), *this, refusals_);
     }
 
-    http::Response handle(http::Request request) override {
-        auto found = links_.find(request.body);
+    class Task : public http::Task {
+      public:
+        Task(Receiver& receiver, http::Request request)
+            : receiver_(receiver),
+              body_(std::make_shared<SealedBody>(std::move(request.body))),
+              peer_(std::move(request.peer)),
+              place_(receiver.links_.expect(body_, peer_)) {}
+        http::Response answer() override { return receiver_.answer(*body_, place_, peer_); }
+        std::uint64_t place() const override { return place_; }
+
+      private:
+        Receiver& receiver_;
+        std::shared_ptr<SealedBody> body_;
+        std::string peer_;
+        std::uint64_t place_;
+    };
+
+    std::unique_ptr<http::Task> begin(http::Request request) override {
+        return std::make_unique<Task>(*this, std::move(request));
+    }
+
+    http::Response answer(SealedBody& sealed, std::uint64_t place, const std::string& peer) {
+        auto found = links_.find(sealed, place);
         if (const auto* none = std::get_if<NoLink>(&found)) {
-            refusals_.refused(none->status, request.peer, none->reason);
+            refusals_.refused(none->status, peer, none->reason);
             return http::text_response(none->status, none->reason);
         }
         auto& [link, body] = std::get<Links::Found>(found);
-        request.body = {};
         try {
             http::Response response;
             response.content_type = content_type;

@@ -31,6 +31,24 @@ int finish() {
     return failed_checks == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+namespace {
+
+class EchoTask final : public Task {
+  public:
+    EchoTask(EchoHandler& handler, Request request) : handler_(handler), request_(std::move(request)) {}
+    Response answer() override { return handler_.handle(std::move(request_)); }
+
+  private:
+    EchoHandler& handler_;
+    Request request_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> EchoHandler::begin(Request request) {
+    return std::make_unique<EchoTask>(*this, std::move(request));
+}
+
 Response EchoHandler::handle(Request request) {
     ++calls;
     if (respond) return respond(request);

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,8 @@ int finish();
 /// Answers with the body's length and bytes, or as `respond` says.
 class EchoHandler final : public Handler {
   public:
-    Response handle(Request request) override;
+    std::unique_ptr<Task> begin(Request request) override;
+    Response handle(Request request);
     std::function<Response(Request&)> respond;
     std::size_t calls = 0;
 };

@@ -1,0 +1,38 @@
+// Whose body is next: remotes take turns, however many bodies each has sent.
+#pragma once
+
+#include "core/types.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace onerepl::receiver {
+
+/// Places count rounds, in each of which every remote that has bodies waiting has one of them.
+class FairOrder {
+  public:
+    /// The place of a further body of `remote` from `host`: a round behind its last one, or in the round at
+    /// hand. Its signature is not looked at yet: whoever pretends to be a remote elsewhere takes none of its
+    /// turns.
+    std::uint64_t next(const Uuid& remote, std::string_view host) {
+        if (last_.size() >= most_remembered)
+            std::erase_if(last_, [&](const auto& each) { return each.second < round_; });
+        std::uint64_t& last = last_[{remote, std::string(host)}];
+        last = last < round_ ? round_ : last + 1;
+        return last;
+    }
+    /// A body of this place has its turn.
+    void begin(std::uint64_t place) {
+        if (place > round_) round_ = place;
+    }
+
+  private:
+    static constexpr std::size_t most_remembered = 1000;
+    std::uint64_t round_ = 1;
+    std::map<std::pair<Uuid, std::string>, std::uint64_t> last_;
+};
+
+}  // namespace onerepl::receiver
