@@ -19,6 +19,8 @@ namespace onerepl::sender {
 namespace {
 
 constexpr Time contact_interval = 1 * second;
+/// Bytes that leave before more is formed: B can begin with them.
+constexpr std::size_t enough_at_once = 64 * 1024;
 
 /// Ids of posts, never reused in this process.
 std::uint64_t next_id() {
@@ -119,6 +121,8 @@ Number LinkSender::transaction_end(Number n) {
 
 void LinkSender::form() {
     served_to_ = remote_.last();
+    more_to_form_ = false;
+    std::size_t size = 0;
     while (auto outgoing = remote_.next(worker::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
         if (built.missing) report_missing(*built.missing);
@@ -134,6 +138,9 @@ void LinkSender::form() {
         formed_.push_back({id, encode_body(body, view(link_.secret), {settings::compression})});
         posted_[id] = {body.nonce};
         remote_.departed(worker::now(), id, *outgoing, built.carried);
+        size += formed_.back().bytes.size();
+        more_to_form_ = size >= enough_at_once;
+        if (more_to_form_) return;
     }
 }
 
@@ -162,6 +169,7 @@ void LinkSender::post() {
 }
 
 void LinkSender::discard_formed() {
+    more_to_form_ = false;
     for (const Formed& formed : formed_) {
         posted_.erase(formed.id);
         remote_.unanswered(worker::now(), formed.id, "the body could not be formed");
@@ -240,6 +248,7 @@ void LinkSender::store() {
 }
 
 Time LinkSender::time_to_wait() {
+    if (more_to_form_) return 0;
     const Time now = worker::now();
     const Time wait = std::max<Time>(0, remote_.wake_at() - now);
     if (!contact_changed_) return wait;

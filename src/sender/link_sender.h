@@ -31,7 +31,8 @@ class LinkSender : private NumberedHistory {
     /// M_a as the last `form` knew it.
     Number served_to() const { return served_to_; }
 
-    /// Forms what may be sent now. In a transaction; nothing leaves before `post`.
+    /// Forms what may be sent now, or a first piece of it (`time_to_wait` is 0 then). In a transaction;
+    /// nothing leaves before `post`.
     void form();
     bool has_formed() const { return !formed_.empty(); }
     /// Hands what was formed to the transport. Outside of a transaction, when what it holds is on disk.
@@ -87,6 +88,7 @@ class LinkSender : private NumberedHistory {
     Stop stop_stored_ = Stop::none;
     Number missing_told_ = 0;
     Number served_to_ = 0;
+    bool more_to_form_ = false;
 };
 
 }  // namespace onerepl::sender

@@ -35,8 +35,14 @@ void relation_changed(Datum, Oid) {
     loads_due = 2;
 }
 
+struct Tuple {
+    std::int64_t last_value;
+    std::int64_t left;  // values that may still be given before WAL is written again
+    bool is_called;
+};
+
 /// Plain. False: it is gone, or locked by somebody who drops or resets it.
-bool read_state(Oid sequence, std::int64_t* last_value, bool* is_called) {
+bool read_tuple(Oid sequence, Tuple* read) {
     if (!ConditionalLockRelationOid(sequence, AccessShareLock)) return false;
     Relation relation = try_relation_open(sequence, NoLock);
     if (relation == nullptr) return false;
@@ -49,12 +55,21 @@ bool read_state(Oid sequence, std::int64_t* last_value, bool* is_called) {
             reinterpret_cast<HeapTupleHeader>(PageGetItem(page, PageGetItemId(page, FirstOffsetNumber)));
         const auto* data =
             reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char*>(tuple) + tuple->t_hoff);
-        *last_value = data->last_value;
-        *is_called = data->is_called;
+        *read = {data->last_value, data->log_cnt, data->is_called};
         UnlockReleaseBuffer(buffer);
     }
     relation_close(relation, AccessShareLock);
     return good;
+}
+
+/// Where a crash would leave it: as many values further as WAL has them already. So a record tells of some 30
+/// values at once, as nextval() itself writes WAL.
+std::int64_t value_after_crash(const Tuple& tuple, std::int64_t increment) {
+    std::int64_t distance = 0;
+    std::int64_t value = 0;
+    const bool overflow = __builtin_mul_overflow(tuple.left, increment, &distance) ||
+                          __builtin_add_overflow(tuple.last_value, distance, &value);
+    return overflow ? tuple.last_value : value;
 }
 
 }  // namespace
@@ -67,20 +82,23 @@ void SequenceTaker::load() {
     pg::call([] { AcceptInvalidationMessages(); });
     if (loads_due == 0) return;
     sequences_.clear();
-    pg::query("SELECT relation, schema, name FROM onerepl.followed_sequence ORDER BY relation", {},
-              [&](const pg::Row& row) {
-                  sequences_.push_back({row.oid(0), row.text(1), row.text(2)});
-              });
+    pg::query(
+        "SELECT f.relation, f.schema, f.name, s.seqincrement FROM onerepl.followed_sequence AS f"
+        " JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = f.relation ORDER BY f.relation",
+        {}, [&](const pg::Row& row) {
+            sequences_.push_back({row.oid(0), row.text(1), row.text(2), row.int8(3)});
+        });
     loads_due--;
 }
 
-void SequenceTaker::look() {
+void SequenceTaker::look(bool ahead) {
     moved_.clear();
     for (const Sequence& sequence : sequences_) {
-        State state{sequence.schema, sequence.name};
-        const bool good =
-            pg::call([&] { return read_state(sequence.relation, &state.last_value, &state.is_called); });
-        if (!good) continue;
+        Tuple tuple{};
+        if (!pg::call([&] { return read_tuple(sequence.relation, &tuple); })) continue;
+        const State state{sequence.schema, sequence.name,
+                          ahead ? value_after_crash(tuple, sequence.increment) : tuple.last_value,
+                          tuple.is_called};
         const auto known = recorded_.find(sequence.relation);
         if (known == recorded_.end() || known->second != state) moved_[sequence.relation] = state;
     }
@@ -92,7 +110,7 @@ bool SequenceTaker::take(Number n, bool changes) {
     if (now < rests_until_ || (!changes && now - looked_ < quiet_interval)) return false;
     looked_ = now;
     load();
-    look();
+    look(changes);
     if (now - purged_ >= purge_interval) purge();
     if (moved_.empty()) return false;
     Record record;

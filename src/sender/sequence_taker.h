@@ -21,8 +21,9 @@ class SequenceTaker {
     SequenceTaker();
 
     /// In a numbering step's transaction. Stores a record under `n` if sequences have moved since the last
-    /// one that was committed; false: there is none. `changes`: the step numbers changes; without, sequences
-    /// are looked at once a second.
+    /// one that was committed; false: there is none. `changes`: the step numbers changes, and the record
+    /// tells how far the sequences may come before they write WAL again; without, sequences are looked at
+    /// once a second, and told as they are.
     bool take(Number n, bool changes);
     /// The step of the last `take` was committed.
     void committed();
@@ -36,6 +37,7 @@ class SequenceTaker {
         Oid relation;
         std::string schema;
         std::string name;
+        std::int64_t increment;
     };
     struct State {
         std::string schema;  // it may be renamed
@@ -46,7 +48,7 @@ class SequenceTaker {
     };
 
     void load();
-    void look();
+    void look(bool ahead);
     void purge();
 
     std::vector<Sequence> sequences_;
