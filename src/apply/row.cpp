@@ -18,8 +18,9 @@ namespace {
 struct Row {
     Batch& batch;
     Target& target;
-    const Record& record;
+    Operation operation;
     Table* table;
+    const Record* record = nullptr;  // null: its values are here already
     Datum* values = nullptr;
     bool* nulls = nullptr;
     bool* given = nullptr;
@@ -33,13 +34,20 @@ void add_context(void* argument) {
     const TableDescription& description = row.target.description;
     if (row.column >= 0)
         errcontext("column \"%s\" of the %s with number %llu, table %s.%s",
-                   description.columns[row.column].name.c_str(), name_of(row.record.operation),
+                   description.columns[row.column].name.c_str(), name_of(row.operation),
                    static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
                    description.name.c_str());
     else
-        errcontext("%s with number %llu, table %s.%s", name_of(row.record.operation),
+        errcontext("%s with number %llu, table %s.%s", name_of(row.operation),
                    static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
                    description.name.c_str());
+}
+
+void begin_context(ErrorContextCallback& context, Row& row) {
+    context.callback = add_context;
+    context.arg = &row;
+    context.previous = error_context_stack;
+    error_context_stack = &context;
 }
 
 // ---------------------------------------------------------------- values
@@ -52,7 +60,7 @@ void add_context(void* argument) {
 
 void convert_row(Row& row) {
     const Target& target = row.target;
-    if (static_cast<int>(row.record.row.size()) != target.column_count) report_shape();
+    if (static_cast<int>(row.record->row.size()) != target.column_count) report_shape();
     const int columns = target.columns_of_table;
     row.values = static_cast<Datum*>(palloc(sizeof(Datum) * columns));
     row.nulls = static_cast<bool*>(palloc(sizeof(bool) * columns * 2));
@@ -61,10 +69,10 @@ void convert_row(Row& row) {
     memset(row.given, false, sizeof(bool) * columns);
     for (int i = 0; i < target.column_count; i++) {
         const ColumnPlan& plan = target.columns[i];
-        if (plan.ignored || row.record.row[i].kind == ValueKind::unchanged) continue;
+        if (plan.ignored || row.record->row[i].kind == ValueKind::unchanged) continue;
         row.column = i;
         const int place = plan.attribute - 1;
-        row.values[place] = convert_value(target, plan, row.record.row[i], &row.nulls[place]);
+        row.values[place] = convert_value(target, plan, row.record->row[i], &row.nulls[place]);
         row.given[place] = true;
     }
     row.column = -1;
@@ -100,7 +108,7 @@ bool brings_whole_row(const Row& row) {
 
 void convert_old_key(Row& row) {
     const Target& target = row.target;
-    const std::vector<Value>& old = *row.record.old_key;
+    const std::vector<Value>& old = *row.record->old_key;
     if (old.size() != (target.has_key() ? target.key.size() : target.description.columns.size()))
         report_shape();
     for (int k = 0; k < target.key_count; k++) {
@@ -137,8 +145,8 @@ void form_key(Row& row) {
     const int count = row.target.key_count;
     row.key = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
     row.key_nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
-    if (row.record.old_key) return convert_old_key(row);
-    if (!row.target.has_key() || row.record.operation != Operation::update) report_shape();
+    if (row.record->old_key) return convert_old_key(row);
+    if (!row.target.has_key() || row.operation != Operation::update) report_shape();
     take_key_from_row(row);
 }
 
@@ -167,13 +175,13 @@ void append_key(const Row& row, StringInfo text) {
     StringInfoData key;
     initStringInfo(&key);
     append_key(row, &key);
-    const char* verb = row.record.operation == Operation::update ? "updated" : "deleted";
+    const char* verb = row.operation == Operation::update ? "updated" : "deleted";
     const char* table = RelationGetRelationName(row.table->relation);
     const char* detail = row.target.has_key() ? "Key %s is not present in table \"%s\".%s"
                                               : "No row with %s is present in table \"%s\".%s";
     // Otherwise a row would have been inserted.
     const char* why =
-        row.batch.overwrite && row.record.operation == Operation::update
+        row.batch.overwrite && row.operation == Operation::update
             ? " The change can not become an insert, since it leaves out large values that did not change: "
               "skip it, and mend the table by onerepl_refresh(..., 'repair') at the remote."
             : "";
@@ -265,7 +273,8 @@ void fill_key(const Row& row) {
 /// asked where the row may be missing without harm: there may be no partition for it.
 Table* likely_partition(Row& row) {
     if (!row.table->is_partitioned) return nullptr;
-    if (row.values != nullptr && !row.record.old_key && brings_whole_row(row)) {
+    const bool key_changed = row.record != nullptr && row.record->old_key;
+    if (row.values != nullptr && !key_changed && brings_whole_row(row)) {
         fill_fresh(row, nullptr);
         return route_row(row.batch, row.table, row.table->fresh);
     }
@@ -276,9 +285,7 @@ Table* likely_partition(Row& row) {
     return route_row(row.batch, row.table, row.table->fresh);
 }
 
-void write_update(Row& row) {
-    convert_row(row);
-    form_key(row);
+void update_found_row(Row& row) {
     Table* likely = likely_partition(row);
     for (;;) {
         Table* old = find_old(row, likely);
@@ -296,6 +303,27 @@ void write_update(Row& row) {
     }
 }
 
+/// Bytes that keeping the update for later would take, about; nullopt: it is to be written now.
+std::optional<Size> size_of_pending(const Row& row) {
+    constexpr Size largest = 8192;
+    if (row.record->old_key || row.batch.overwrite || row.batch.copying) return std::nullopt;
+    if (!may_wait(row.batch, row.table, row.target)) return std::nullopt;
+    Size size = sizeof(PendingUpdate) + static_cast<Size>(row.target.columns_of_table) * 16;
+    for (const Value& value : row.record->row) size += value.bytes.size();
+    return size <= largest ? std::optional(size) : std::nullopt;
+}
+
+void write_update(Row& row) {
+    const std::optional<Size> size = size_of_pending(row);
+    MemoryContext before = size ? begin_pending(row.batch, row.table) : CurrentMemoryContext;
+    convert_row(row);
+    form_key(row);
+    MemoryContextSwitchTo(before);
+    if (!size) return update_found_row(row);
+    add_pending(row.batch, row.table, {row.batch.n, row.values, row.nulls, row.given, row.key, row.key_nulls},
+                *size);
+}
+
 void write_delete(Row& row) {
     form_key(row);
     Table* likely = likely_partition(row);
@@ -309,7 +337,7 @@ void write_delete(Row& row) {
 }
 
 void write_operation(Row& row) {
-    switch (row.record.operation) {
+    switch (row.operation) {
         case Operation::insert:
             return write_insert(row);
         case Operation::update:
@@ -343,16 +371,26 @@ void use_encoding(int encoding) {
 
 }  // namespace
 
+void write_pending_update(Batch& batch, Target& target, Table* table, const PendingUpdate& update) {
+    Row row{batch, target, Operation::update, table};
+    row.values = update.values;
+    row.nulls = update.nulls;
+    row.given = update.given;
+    row.key = update.key;
+    row.key_nulls = update.key_nulls;
+    ErrorContextCallback context;
+    begin_context(context, row);
+    update_found_row(row);
+    error_context_stack = context.previous;
+}
+
 void write_row(Batch& batch, Target& target, const Record& record) {
     CHECK_FOR_INTERRUPTS();
     MemoryContextReset(batch.record_memory);
     MemoryContext before = MemoryContextSwitchTo(batch.record_memory);
-    Row row{batch, target, record, nullptr};
+    Row row{batch, target, record.operation, nullptr, &record};
     ErrorContextCallback context;
-    context.callback = add_context;
-    context.arg = &row;
-    context.previous = error_context_stack;
-    error_context_stack = &context;
+    begin_context(context, row);
     row.table = table_of(batch, target);
     const Rights rights = become_owner(row.table);
     if (target.converts) use_encoding(target.encoding);

@@ -9,4 +9,7 @@ namespace onerepl::apply {
 /// error carries a context line that names number, table and column.
 void write_row(Batch& batch, Target& target, const Record& record);
 
+/// Plain: writes an update that has waited; batch.n is its number.
+void write_pending_update(Batch& batch, Target& target, Table* table, const PendingUpdate& update);
+
 }  // namespace onerepl::apply

@@ -253,6 +253,11 @@ bool index_can_be_used(const RowSearch& search, const bool* nulls) {
 
 }  // namespace
 
+Relation index_for(Table* table, int count, const AttrNumber* columns) {
+    prepare_search(table, count, columns);
+    return table->search.index;
+}
+
 bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
               const bool* nulls, bool by_image) {
     flush(batch, table);

@@ -20,6 +20,7 @@ extern "C" {
 namespace onerepl::apply {
 
 struct Table;
+struct Target;
 
 /// How rows are found by equality of some columns.
 struct RowSearch {
@@ -34,6 +35,30 @@ struct RowSearch {
     int* order = nullptr;  // the index's i-th column is the caller's order[i]-th
     ScanKeyData* keys = nullptr;
     IndexScanDesc scan = nullptr;
+};
+
+/// An update by the key, which it does not change. By number of the table's column - 1.
+struct PendingUpdate {
+    Number n;
+    Datum* values;
+    bool* nulls;
+    bool* given;  // the record brings it
+    Datum* key;
+    bool* key_nulls;
+};
+
+/// Updates that wait to be written in the order of their keys: so the pages of index and table are each
+/// visited once, and not once for each row.
+struct PendingUpdates {
+    MemoryContext memory = nullptr;   // of `all` and what it points to
+    MemoryContext writing = nullptr;  // not null: they are being written; reset with every row
+    Target* target = nullptr;         // theirs, or the one that was asked about last
+    bool may_wait = false;            // those of `target`
+    PendingUpdate* all = nullptr;
+    int count = 0;
+    int capacity = 0;
+    Size bytes = 0;
+    Number oldest = 0;
 };
 
 /// A possible violation of a deferrable constraint, to be looked at when the transaction ends.
@@ -111,6 +136,7 @@ struct Table {
     int buffered_count = 0;
     int buffered_slots = 0;  // made so far
     Size buffered_bytes = 0;
+    PendingUpdates updates;
 
     // A partitioned table.
     ModifyTableState* route_state = nullptr;
@@ -160,15 +186,32 @@ void insert_row(Batch& batch, Table* table);
 bool update_row(Batch& batch, Table* table);
 /// Deletes the row in table->found. False as above.
 bool delete_row(Batch& batch, Table* table);
-/// Writes the buffered rows of one table, or of all.
+/// Writes the buffered rows and then the pending updates of one table, or of all.
 void flush(Batch& batch, Table* table);
 void flush_all(Batch& batch);
-/// The smallest number whose row is still buffered; 0: none.
+/// The smallest number that is still buffered or pending; 0: none.
 Number oldest_buffered(const Batch& batch);
 /// Value of column `attribute` (from 1) for rows that do not bring one.
 Datum default_of(Table* table, AttrNumber attribute, bool* is_null);
 
+// ---------------------------------------------------------------- pending updates (pending.cpp)
+
+/// Whether updates of `target` that do not change the key may wait: then nothing tells in which order they
+/// are written.
+bool may_wait(Batch& batch, Table* table, Target& target);
+/// Makes room for a further update, and switches to the memory where its parts are to be. Gives the context
+/// to switch back to.
+MemoryContext begin_pending(Batch& batch, Table* table);
+/// Adds it. `bytes`: about what it takes. Whatever touches the table next flushes it, but for inserts and
+/// further updates like it.
+void add_pending(Batch& batch, Table* table, const PendingUpdate& update, Size bytes);
+/// Writes them; for `flush`.
+void write_pending(Batch& batch, Table* table);
+
 // ---------------------------------------------------------------- finding (search.cpp)
+
+/// The index by which rows with these `columns` are found; null: none.
+Relation index_for(Table* table, int count, const AttrNumber* columns);
 
 /// Finds the row whose `columns` equal `values` (nulls equal nulls) and leaves it in table->found.
 /// `by_image`: columns make up the whole row; among equal rows one with the same bytes is preferred. What is

@@ -228,10 +228,14 @@ bool delete_row(Batch& batch, Table* table) {
 }
 
 void flush(Batch& batch, Table* table) {
-    if (table->buffered_count == 0) return;
+    const bool has_updates = table->updates.count > 0 && table->updates.writing == nullptr;
+    if (table->buffered_count == 0 && !has_updates) return;
     const Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
-    write_buffered(batch, table);
+    // The updates may be of rows that are buffered. A row that was inserted behind an update is none that the
+    // update could mean.
+    if (table->buffered_count > 0) write_buffered(batch, table);
+    if (has_updates) write_pending(batch, table);
     MemoryContextSwitchTo(before);
     return_from(rights);
 }
@@ -243,9 +247,13 @@ void flush_all(Batch& batch) {
 
 Number oldest_buffered(const Batch& batch) {
     Number oldest = 0;
-    for (Table* table = batch.first; table != nullptr; table = table->next)
-        if (table->buffered_count > 0 && (oldest == 0 || table->buffered_numbers[0] < oldest))
-            oldest = table->buffered_numbers[0];
+    const auto consider = [&](int count, Number n) {
+        if (count > 0 && (oldest == 0 || n < oldest)) oldest = n;
+    };
+    for (Table* table = batch.first; table != nullptr; table = table->next) {
+        consider(table->buffered_count, table->buffered_count > 0 ? table->buffered_numbers[0] : 0);
+        consider(table->updates.count, table->updates.oldest);
+    }
     return oldest;
 }
 

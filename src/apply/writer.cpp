@@ -132,8 +132,11 @@ Target& Writer::find_target(std::uint64_t id) {
 }
 
 void Writer::match(Target& target) {
-    pg::call([&] { match_target(target); });
-    pg::call([&] { close_tables(batch_); });  // a trigger can not be made on a table in use
+    pg::call([&] {
+        flush_all(batch_);  // with what the target was
+        match_target(target);
+        close_tables(batch_);  // a trigger can not be made on a table in use
+    });
     ensure_guard(target.relation, link_);
 }
 
