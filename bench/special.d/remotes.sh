@@ -37,7 +37,24 @@ backlog() {
 		INSERT INTO mark VALUES ($4);
 	END \$\$"
 }
-resume() { sql "$port_a" "$1" -c "SELECT onerepl_resume('hq')" >>"$dir/setup.log"; }
+# A session that waits for its command in a pipe: so that all can begin at one moment.
+open_session() {
+	mkfifo "$dir/session.$1"
+	sql "$port_a" "$1" <"$dir/session.$1" >>"$dir/setup.log" &
+	resumes+=($!)
+	exec {session}>"$dir/session.$1"
+	sessions+=("$session")
+	echo "SELECT 'ready';" >&"$session"
+}
+resume_all() {
+	local session
+	for session in "${sessions[@]}"; do echo "SELECT onerepl_resume('hq'); \\q" >&"$session"; done
+	for session in "${sessions[@]}"; do exec {session}>&-; done
+	wait "${resumes[@]}"
+	each_remote close_session
+	sessions=() resumes=()
+}
+close_session() { rm "$dir/session.$1"; }
 pause() { sql "$port_a" "$1" -c "SELECT onerepl_pause('hq')" >>"$dir/setup.log"; }
 
 # arrivals FIRST LAST: waits for the marks of that range, and gives for each when it was seen, seconds after now.
@@ -75,11 +92,11 @@ measure() {
 			backlog "$db" $((base + ++k * 10000000)) "$per_remote" $((base + k))
 		done
 		a -c CHECKPOINT && b -c CHECKPOINT
+		each_remote open_session
 		arrivals $((base + 1)) $((base + remotes)) >"$dir/arrivals" &
 		seen=$!
-		for db in $(all_names); do resume "$db" & resumes+=($!); done
-		wait $seen "${resumes[@]}"
-		resumes=()
+		resume_all
+		wait $seen
 		all=$(tail -1 "$dir/arrivals")
 		result remotes_1 "$r" "$(calc "$remotes * $per_remote * 1000 / $one")" changes/s
 		result "remotes_$remotes" "$r" "$(calc "$remotes * $per_remote * 1000 / $all")" changes/s

@@ -31,7 +31,7 @@ double log_critical_size = 51200;
 int log_limit_policy = 0;
 int max_row_size = 512;
 int row_limit_policy = 0;
-int refresh_share = 5;
+int refresh_share = 2;
 int max_connections = 1000;
 bool allow_writes = false;
 
