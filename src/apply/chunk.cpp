@@ -2,6 +2,7 @@
 // equal rows alone.
 #include "apply/chunk.h"
 
+#include "apply/foreign.h"
 #include "apply/row.h"
 #include "apply/surplus.h"
 #include "apply/truncate.h"
@@ -24,10 +25,12 @@ bool is_referenced(Oid relation) {
 /// Takes this remote's rows away.
 void empty_table(Batch& batch, const Target& target) {
     pg::call([&] { close_tables(batch); });
-    if (target.has_branch || is_referenced(target.relation))
-        delete_rows(target.relation, branch_condition(target));
-    else
-        truncate_tables({target.relation}, false);
+    const std::vector<Oid> parts = parts_of(batch, target.relation);
+    if (!target.has_branch && !is_referenced(target.relation)) {
+        if (!parts.empty()) truncate_tables(parts, false);
+    } else {
+        for (const Oid part : parts) delete_rows(part, branch_condition(target));
+    }
     batch.uncounted = true;
 }
 
@@ -40,7 +43,7 @@ bool make_way(Batch& batch, const Target& target, const Record& record) {
         count_command(batch);
     });
     batch.uncounted = true;
-    return clear_range(target, record);
+    return clear_range(target, record, parts_of(batch, target.relation));
 }
 
 void write_rows(Batch& batch, Target& target, const Record& record, Record& row) {
@@ -63,7 +66,7 @@ void repair_rows(Batch& batch, Target& target, const Record& record, Record& row
         close_tables(batch);
         count_command(batch);
     });
-    remove_surplus(target, record);
+    remove_surplus(target, record, parts_of(batch, target.relation));
     batch.uncounted = true;
 }
 

@@ -54,12 +54,18 @@ std::vector<Oid> family_of(Oid relation) {
     return family;
 }
 
+/// PostgreSQL 15 has no triggers that TRUNCATE of a foreign table fires.
+std::string guarded_events(Oid relation) {
+    const bool foreign = pg::call([&] { return get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE; });
+    return foreign && PG_VERSION_NUM < 160000 ? "INSERT OR UPDATE OR DELETE"
+                                              : "INSERT OR UPDATE OR DELETE OR TRUNCATE";
+}
+
 void put_guard(Oid relation) {
     const std::string table = quoted_name(relation);
     const std::string trigger = std::string("\"") + guard_trigger + "\"";
-    pg::execute(("CREATE OR REPLACE TRIGGER " + trigger +
-                 " BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON " + table +
-                 " FOR EACH STATEMENT EXECUTE FUNCTION onerepl.guard()")
+    pg::execute(("CREATE OR REPLACE TRIGGER " + trigger + " BEFORE " + guarded_events(relation) + " ON " +
+                 table + " FOR EACH STATEMENT EXECUTE FUNCTION onerepl.guard()")
                     .c_str());
     pg::execute(("ALTER TABLE " + table + " ENABLE ALWAYS TRIGGER " + trigger).c_str());
     // So that DROP EXTENSION takes the trigger along instead of stumbling over it.

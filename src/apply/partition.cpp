@@ -1,9 +1,13 @@
 // Partitioned tables: which partition takes a row, and where a row is found.
 #include "apply/table.h"
 
+#include "apply/foreign.h"
+
 extern "C" {
 #include "access/attmap.h"
+#include "access/sysattr.h"
 #include "catalog/pg_inherits.h"
+#include "optimizer/optimizer.h"
 #include "partitioning/partdesc.h"
 #include "utils/partcache.h"
 #include "utils/lsyscache.h"
@@ -22,11 +26,20 @@ void prepare_routing(Table* root) {
     root->route_state->resultRelInfo = root->result;
     root->route = ExecSetupPartitionTupleRouting(root->estate, root->relation);
     MemoryContextSwitchTo(before);
+    // The executor's routing would open it as for a statement of its own.
+    if (has_foreign_partitions(root->oid))
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("a partition was attached to table \"%s\" meanwhile",
+                               RelationGetRelationName(root->relation))));
 }
 
 Table* open_partition(Batch& batch, Table* root, Oid oid) {
     Table* partition = open_table(batch, oid);
     if (partition->root == root->oid) return partition;
+    if (partition->is_foreign) {
+        partition->is_unwritable = !is_of_postgres(oid);
+        if (!partition->is_unwritable) check_foreign_partition(partition->relation, root->owner);
+    }
     MemoryContext before = MemoryContextSwitchTo(partition->memory);
     TupleDesc ours = RelationGetDescr(partition->relation);
     TupleDesc roots = RelationGetDescr(root->relation);
@@ -35,6 +48,59 @@ Table* open_partition(Batch& batch, Table* root, Oid oid) {
     partition->root = root->oid;
     MemoryContextSwitchTo(before);
     return partition;
+}
+
+/// Opens all partitions: which one takes a row is found out by asking each.
+void open_leaves(Batch& batch, Table* root) {
+    if (root->leaves != nullptr) return;
+    List* all = find_all_inheritors(root->oid, RowExclusiveLock, nullptr);
+    Table** leaves =
+        static_cast<Table**>(MemoryContextAllocZero(root->memory, sizeof(void*) * (list_length(all) + 1)));
+    ListCell* cell;
+    for (const bool foreign : {false, true})  // what is near is looked at first
+        foreach (cell, all) {
+            const char kind = get_rel_relkind(lfirst_oid(cell));
+            if (kind != (foreign ? RELKIND_FOREIGN_TABLE : RELKIND_RELATION)) continue;
+            leaves[root->leaf_count++] = open_partition(batch, root, lfirst_oid(cell));
+        }
+    root->leaves = leaves;
+}
+
+[[noreturn]] void report_no_partition(const Table* root) {
+    ereport(ERROR,
+            (errcode(ERRCODE_CHECK_VIOLATION),
+             errmsg("no partition of relation \"%s\" found for row", RelationGetRelationName(root->relation)),
+             errtable(root->relation)));
+    pg_unreachable();
+}
+
+/// The executor's own routing would prepare foreign partitions for a statement that there is none of.
+Table* route_by_conditions(Batch& batch, Table* root, TupleTableSlot* slot) {
+    open_leaves(batch, root);
+    for (int i = 0; i < root->leaf_count; i++) {
+        Table* partition = root->leaves[i];
+        to_partition(partition, slot);
+        partition->fresh->tts_tableOid = partition->oid;
+        const bool fits = ExecPartitionCheck(partition->result, partition->fresh, partition->estate, false);
+        ResetPerTupleExprContext(partition->estate);
+        if (!fits) continue;
+        if (partition->is_unwritable) check_foreign_partition(partition->relation, root->owner);
+        return partition;
+    }
+    report_no_partition(root);
+}
+
+/// Adds the columns that decide whether `partition` takes a row, as the root numbers them.
+void add_routing_columns(Table* root, const Table* partition) {
+    Bitmapset* columns = nullptr;
+    pull_varattnos(reinterpret_cast<Node*>(RelationGetPartitionQual(partition->relation)), 1, &columns);
+    const int count = RelationGetNumberOfAttributes(root->relation);
+    for (int i = 0; i < count; i++) {
+        const AttrNumber own = partition->to_root == nullptr ? static_cast<AttrNumber>(i + 1)
+                                                             : partition->to_root->attrMap->attnums[i];
+        if (own != 0 && bms_is_member(own - FirstLowInvalidHeapAttributeNumber, columns))
+            root->routing_columns = bms_add_member(root->routing_columns, i + 1);
+    }
 }
 
 bool has_deep_partitions(Table* root) {
@@ -61,7 +127,22 @@ const AttrNumber* own_columns(const Table* partition, int count, const AttrNumbe
 
 }  // namespace
 
-bool is_routed_by(Table* root, int count, const AttrNumber* columns) {
+const Bitmapset* routing_columns(Batch& batch, Table* root) {
+    open_leaves(batch, root);
+    if (root->routing_columns != nullptr) return root->routing_columns;
+    MemoryContext before = MemoryContextSwitchTo(root->memory);
+    for (int i = 0; i < root->leaf_count; i++) add_routing_columns(root, root->leaves[i]);
+    MemoryContextSwitchTo(before);
+    return root->routing_columns;
+}
+
+bool is_routed_by(Batch& batch, Table* root, int count, const AttrNumber* columns) {
+    if (root->has_foreign) {
+        int column = -1;
+        while ((column = bms_next_member(routing_columns(batch, root), column)) >= 0)
+            if (!contains(count, columns, static_cast<AttrNumber>(column))) return false;
+        return true;
+    }
     if (has_deep_partitions(root)) return false;
     PartitionKey key = RelationGetPartitionKey(root->relation);
     for (int i = 0; i < key->partnatts; i++)
@@ -70,6 +151,7 @@ bool is_routed_by(Table* root, int count, const AttrNumber* columns) {
 }
 
 Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot) {
+    if (root->has_foreign) return route_by_conditions(batch, root, slot);
     prepare_routing(root);
     MemoryContext before = MemoryContextSwitchTo(root->memory);
     ResultRelInfo* partition =
@@ -106,18 +188,51 @@ void to_root(Table* partition, Table* root) {
     ExecStoreVirtualTuple(root->found);
 }
 
+bool find_in_partition(Batch& batch, Table* partition, int count, const AttrNumber* columns,
+                       const Datum* values, const bool* nulls, bool by_image) {
+    return find_row(batch, partition, count, own_columns(partition, count, columns), values, nulls, by_image);
+}
+
+bool may_be_left_out(Batch& batch, Table* root, int count, const AttrNumber* columns, Table* likely) {
+    if (!root->has_foreign) return false;
+    if (likely != nullptr && is_routed_by(batch, root, count, columns)) return is_left_out(batch, likely);
+    open_leaves(batch, root);
+    for (int i = 0; i < root->leaf_count; i++)
+        if (!root->leaves[i]->is_unwritable && is_left_out(batch, root->leaves[i])) return true;
+    return false;
+}
+
+namespace {
+
+/// As find_partitioned, where some partitions are foreign and `likely` was looked at.
+Table* find_in_leaves(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
+                      const bool* nulls, bool by_image, const Table* likely) {
+    if (likely != nullptr && is_routed_by(batch, root, count, columns)) return nullptr;
+    open_leaves(batch, root);
+    for (int i = 0; i < root->leaf_count; i++) {
+        Table* partition = root->leaves[i];
+        if (partition == likely || partition->is_unwritable || is_left_out(batch, partition)) continue;
+        if (find_in_partition(batch, partition, count, columns, values, nulls, by_image)) return partition;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
 Table* find_partitioned(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
                         const bool* nulls, bool by_image, Table* likely) {
-    if (likely != nullptr &&
-        find_row(batch, likely, count, own_columns(likely, count, columns), values, nulls, by_image))
+    if (likely != nullptr && !is_left_out(batch, likely) &&
+        find_in_partition(batch, likely, count, columns, values, nulls, by_image))
         return likely;
+    if (root->has_foreign)
+        return find_in_leaves(batch, root, count, columns, values, nulls, by_image, likely);
     ListCell* cell;
     List* all = find_all_inheritors(root->oid, RowExclusiveLock, nullptr);
     foreach (cell, all) {
         if (get_rel_relkind(lfirst_oid(cell)) != RELKIND_RELATION) continue;
         Table* partition = open_partition(batch, root, lfirst_oid(cell));
-        if (partition != likely && find_row(batch, partition, count, own_columns(partition, count, columns),
-                                            values, nulls, by_image))
+        if (partition != likely &&
+            find_in_partition(batch, partition, count, columns, values, nulls, by_image))
             return partition;
     }
     return nullptr;

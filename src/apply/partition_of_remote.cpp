@@ -110,12 +110,11 @@ std::optional<Oid> same_partition(Oid root, const PartitionOfRemote& partition) 
     return found;
 }
 
-void delete_rows_of(Oid root, const PartitionOfRemote& partition) {
-    if (partition.condition.empty()) return delete_rows(root, {});
-    const std::string statement = "DELETE FROM " + table_expression(root) + " WHERE " + partition.condition;
-    if (!pg::call([&] { return is_harmless_text(partition.condition.c_str()); }))
-        report(root, partition, statement);
-    execute_as_owner(root, statement);
+void delete_rows_of(Oid root, const std::vector<Oid>& parts, const PartitionOfRemote& partition) {
+    if (!partition.condition.empty() &&
+        !pg::call([&] { return is_harmless_text(partition.condition.c_str()); }))
+        report(root, partition, "DELETE FROM " + table_expression(root) + " WHERE " + partition.condition);
+    for (const Oid part : parts) delete_rows(part, partition.condition);
 }
 
 }  // namespace onerepl::apply

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace onerepl::apply {
 
@@ -19,9 +20,9 @@ struct PartitionOfRemote {
 /// Our partition of `root` that holds the same rows: of the same name and condition.
 std::optional<Oid> same_partition(Oid root, const PartitionOfRemote& partition);
 
-/// Deletes the rows that the remote's partition held. Only conditions that are made of comparisons with
-/// constants are used here; 0A000 for others, with the statement for the administrator. In a transaction with
-/// SPI connected; no table is open.
-void delete_rows_of(Oid root, const PartitionOfRemote& partition);
+/// Deletes the rows that the remote's partition held from `parts` of the table. Only conditions that are made
+/// of comparisons with constants are used here; 0A000 for others, with the statement for the administrator.
+/// In a transaction with SPI connected; no table is open.
+void delete_rows_of(Oid root, const std::vector<Oid>& parts, const PartitionOfRemote& partition);
 
 }  // namespace onerepl::apply

@@ -3,6 +3,8 @@
 // to win.
 #include "apply/row.h"
 
+#include "apply/foreign.h"
+
 extern "C" {
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
@@ -192,12 +194,31 @@ void append_key(const Row& row, StringInfo text) {
 
 // ---------------------------------------------------------------- operations
 
+/// The incoming row wins: of what may be in its way on another server, only a row with its key is known.
+void remove_same_key(Row& row, Table* partition) {
+    const Target& target = row.target;
+    if (!row.batch.overwrite || !partition->is_foreign || !target.has_key()) return;
+    TupleTableSlot* fresh = row.table->fresh;
+    Datum* key = static_cast<Datum*>(palloc(sizeof(Datum) * target.key_count));
+    bool* nulls = static_cast<bool*>(palloc(sizeof(bool) * target.key_count));
+    for (int k = 0; k < target.key_count; k++)
+        key[k] = slot_getattr(fresh, target.key_attributes[k], &nulls[k]);
+    while (
+        find_in_partition(row.batch, partition, target.key_count, target.key_attributes, key, nulls, false))
+        delete_row(row.batch, partition);
+}
+
+void insert_into_partition(Row& row, Table* partition) {
+    if (is_left_out(row.batch, partition)) return;
+    remove_same_key(row, partition);
+    to_partition(partition, row.table->fresh);
+    insert_row(row.batch, partition);
+}
+
 void insert_fresh(Row& row) {
     Table* table = row.table;
     if (!table->is_partitioned) return insert_row(row.batch, table);
-    Table* partition = route_row(row.batch, table, table->fresh);
-    to_partition(partition, table->fresh);
-    insert_row(row.batch, partition);
+    insert_into_partition(row, route_row(row.batch, table, table->fresh));
 }
 
 void write_insert(Row& row) {
@@ -226,6 +247,65 @@ void update_missing(Row& row) {
     insert_fresh(row);
 }
 
+// ---------------------------------------------------------------- rows on servers that have the record
+
+[[noreturn]] void report_given_away(const Row& row) {
+    StringInfoData key;
+    initStringInfo(&key);
+    append_key(row, &key);
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("a row has left a foreign partition of table \"%s\" already, and the change does not "
+                "bring all its values",
+                RelationGetRelationName(row.table->relation)),
+         errdetail("The row with %s belongs to another partition now. The foreign server committed before "
+                   "this one could. Insert the row as it is on the remote (SET onerepl.allow_writes = on), "
+                   "then skip the record.",
+                   key.data),
+         errtable(row.table->relation)));
+    pg_unreachable();
+}
+
+bool tells_partition(const Row& row) {
+    int column = -1;
+    while ((column = bms_next_member(routing_columns(row.batch, row.table), column)) >= 0)
+        if (!row.given[column - 1]) return false;
+    return true;
+}
+
+/// An update whose old row is gone from where it was, since that server has the record. What is left to do is
+/// to bring the new row to where it is not yet.
+void finish_move(Row& row) {
+    if (!tells_partition(row)) report_given_away(row);
+    fill_fresh(row, nullptr);
+    Table* partition = route_row(row.batch, row.table, row.table->fresh);
+    if (is_left_out(row.batch, partition)) return;
+    // Columns that only we have went with the old row.
+    if (!brings_whole_row(row) || row.target.missing_count > 0) report_given_away(row);
+    insert_into_partition(row, partition);
+}
+
+bool is_done_elsewhere(Row& row, Table* likely) {
+    return may_be_left_out(row.batch, row.table, row.target.key_count, row.target.key_attributes, likely);
+}
+
+/// A record must lead to the same partition whenever it is written.
+void check_routing(const Row& row) {
+    for (int i = 0; i < row.target.missing_count; i++)
+        if (bms_is_member(row.target.missing[i], routing_columns(row.batch, row.table)))
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("column \"%s\" decides which partition of table \"%s\" a row belongs to, and the "
+                        "remote does not bring it",
+                        get_attname(row.table->oid, row.target.missing[i], false),
+                        RelationGetRelationName(row.table->relation)),
+                 errdetail("Partition the table by columns that the remote has: some partitions are foreign "
+                           "tables."),
+                 errtable(row.table->relation)));
+}
+
 /// Whether a chunk's row in `fresh` is in `old` already, byte by byte.
 bool is_same_row(const Row& row, TupleTableSlot* fresh, TupleTableSlot* old) {
     TupleDesc description = fresh->tts_tupleDescriptor;
@@ -250,7 +330,7 @@ bool update_in_partitions(Row& row, Table* old) {
     to_partition(partition, row.table->fresh);
     if (partition == old) return update_row(row.batch, old);
     if (!delete_row(row.batch, old)) return false;
-    insert_row(row.batch, partition);
+    insert_into_partition(row, partition);
     // What is buffered may point into the old row's page.
     flush(row.batch, partition);
     return true;
@@ -280,7 +360,7 @@ Table* likely_partition(Row& row) {
     }
     if (row.batch.overwrite) return nullptr;
 
-    if (!is_routed_by(row.table, row.target.key_count, row.target.key_attributes)) return nullptr;
+    if (!is_routed_by(row.batch, row.table, row.target.key_count, row.target.key_attributes)) return nullptr;
     fill_key(row);
     return route_row(row.batch, row.table, row.table->fresh);
 }
@@ -289,7 +369,7 @@ void update_found_row(Row& row) {
     Table* likely = likely_partition(row);
     for (;;) {
         Table* old = find_old(row, likely);
-        if (old == nullptr) return update_missing(row);
+        if (old == nullptr) return is_done_elsewhere(row, likely) ? finish_move(row) : update_missing(row);
         bool done;
         if (row.table->is_partitioned) {
             done = update_in_partitions(row, old);
@@ -329,7 +409,7 @@ void write_delete(Row& row) {
     Table* likely = likely_partition(row);
     for (;;) {
         Table* old = find_old(row, likely);
-        if (old == nullptr && row.batch.overwrite) return;
+        if (old == nullptr && (row.batch.overwrite || is_done_elsewhere(row, likely))) return;
         if (old == nullptr) report_missing_row(row);
         if (delete_row(row.batch, old)) return;
         CHECK_FOR_INTERRUPTS();
@@ -337,6 +417,7 @@ void write_delete(Row& row) {
 }
 
 void write_operation(Row& row) {
+    if (row.table->has_foreign) check_routing(row);
     switch (row.operation) {
         case Operation::insert:
             return write_insert(row);

@@ -1,6 +1,8 @@
 // Finding the row that a record is about: by the index whose columns are the key, else by reading the table.
 #include "apply/table.h"
 
+#include "apply/foreign.h"
+
 extern "C" {
 #include "access/nbtree.h"
 #include "access/sysattr.h"
@@ -260,6 +262,7 @@ Relation index_for(Table* table, int count, const AttrNumber* columns) {
 
 bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
               const bool* nulls, bool by_image) {
+    if (table->is_foreign) return find_foreign(batch, table, count, columns, values, nulls, by_image);
     flush(batch, table);
     prepare_search(table, count, columns);
     const RowSearch& search = table->search;

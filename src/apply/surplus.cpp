@@ -44,15 +44,20 @@ std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk&
     return keys;
 }
 
-std::string delete_statement(const Target& target, const std::string& condition,
-                             const std::vector<KeyColumn>& columns) {
-    return "DELETE FROM " + table_expression(target.relation) + " AS t WHERE " + condition +
+std::string delete_statement(Oid part, const std::string& condition, const std::vector<KeyColumn>& columns) {
+    return "DELETE FROM " + table_expression(part) + " AS t WHERE " + condition +
            " AND NOT EXISTS (SELECT FROM " + listed_keys(columns, 3) + " WHERE " + is_listed(columns) + ")";
+}
+
+/// Whether a look at the table may save the work: at foreign partitions it would cost as much, and need the
+/// rights of their owner.
+bool is_whole(const Target& target, const std::vector<Oid>& parts) {
+    return parts.size() == 1 && parts.front() == target.relation;
 }
 
 }  // namespace
 
-void remove_surplus(const Target& target, const Record& record) {
+void remove_surplus(const Target& target, const Record& record, const std::vector<Oid>& parts) {
     const Chunk& chunk = record.chunk;
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     check_order(target, columns);
@@ -61,22 +66,27 @@ void remove_surplus(const Target& target, const Record& record) {
     const std::string count =
         "SELECT count(*) FROM " + table_expression(target.relation) + " AS t WHERE " + condition;
     by_index([&] {
-        if (pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count)) return;
+        if (is_whole(target, parts) &&
+            pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count))
+            return;
         for (const auto& keys : keys_of(target, chunk, columns))
             parameters.emplace_back(pg::array_text(keys));
-        execute_as_owner(target.relation, delete_statement(target, condition, columns), parameters);
+        for (const Oid part : parts)
+            execute_as_owner(part, delete_statement(part, condition, columns), parameters);
     });
 }
 
-bool clear_range(const Target& target, const Record& record) {
+bool clear_range(const Target& target, const Record& record, const std::vector<Oid>& parts) {
     const std::vector<KeyColumn> columns = key_columns(target, record.chunk);
     if (!std::all_of(columns.begin(), columns.end(), has_order)) return false;
-    const std::string rest = " FROM " + table_expression(target.relation) + " AS t WHERE " +
-                             range_condition(target, columns, record.chunk);
+    const std::string condition = " AS t WHERE " + range_condition(target, columns, record.chunk);
+    const std::string look =
+        "SELECT 1::int8 FROM " + table_expression(target.relation) + condition + " LIMIT 1";
     const std::vector<pg::Param> bounds = bounds_of(target, record.chunk);
     by_index([&] {
-        const bool any = pg::query_int8(("SELECT 1::int8" + rest + " LIMIT 1").c_str(), bounds).has_value();
-        if (any) execute_as_owner(target.relation, "DELETE" + rest, bounds);
+        if (is_whole(target, parts) && !pg::query_int8(look.c_str(), bounds)) return;
+        for (const Oid part : parts)
+            execute_as_owner(part, "DELETE FROM " + table_expression(part) + condition, bounds);
     });
     return true;
 }

@@ -1,6 +1,8 @@
 // The tables that a B transaction has open: opening, closing, the owner's rights.
 #include "apply/table.h"
 
+#include "apply/foreign.h"
+
 extern "C" {
 #include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
@@ -97,10 +99,15 @@ void open_slots(Table* table) {
     table->default_prepared = static_cast<bool*>(palloc0(sizeof(bool) * (columns + 1)));
 }
 
+bool is_foreign_partition(Relation relation) {
+    return relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE && relation->rd_rel->relispartition;
+}
+
 Table* make_table(Batch& batch, Oid oid) {
     if (batch.tables_memory == nullptr) elog(ERROR, "no batch");
     Relation relation = table_open(oid, RowExclusiveLock);
-    check_is_table(relation);
+    const bool is_foreign = is_foreign_partition(relation);
+    if (!is_foreign) check_is_table(relation);
     MemoryContext memory = AllocSetContextCreate(batch.tables_memory, "onerepl table", ALLOCSET_SMALL_SIZES);
     MemoryContext before = MemoryContextSwitchTo(memory);
     Table* table = static_cast<Table*>(palloc0(sizeof(Table)));
@@ -111,7 +118,10 @@ Table* make_table(Batch& batch, Oid oid) {
     table->restriction = superuser_arg(table->owner) ? 0 : SECURITY_RESTRICTED_OPERATION;
     table->memory = memory;
     table->is_partitioned = relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
-    table->has_triggers = count_row_triggers(relation, nullptr) > 0;
+    table->has_foreign = table->is_partitioned && has_foreign_partitions(oid);
+    table->is_foreign = is_foreign;
+    // Those of a foreign table fire where its rows are written by SQL.
+    table->has_triggers = !is_foreign && count_row_triggers(relation, nullptr) > 0;
     table->buffers_inserts = count_row_triggers(relation, capture_trigger) == 0;
     InitDirtySnapshot(table->dirty);
     ItemPointerSetInvalid(&table->latest);
@@ -126,6 +136,7 @@ Table* make_table(Batch& batch, Oid oid) {
 
 void close_table(Table* table) {
     end_search(table);
+    close_foreign(table);
     if (table->route != nullptr) ExecCleanupTupleRouting(table->route_state, table->route);
     if (table->has_triggers) {
         EvalPlanQualEnd(&table->recheck);
@@ -152,10 +163,12 @@ void check_is_table(Relation relation) {
                     errtable(relation)));
 }
 
-void begin_batch(Batch& batch) {
+void begin_batch(Batch& batch, int link) {
     const std::uint64_t generation = batch.generation;
     batch = Batch{};
     batch.generation = generation + 1;
+    batch.link = link;
+    batch.user = GetUserId();
     batch.memory = AllocSetContextCreate(TopTransactionContext, "onerepl apply", ALLOCSET_DEFAULT_SIZES);
     batch.tables_memory = AllocSetContextCreate(batch.memory, "onerepl tables", ALLOCSET_DEFAULT_SIZES);
     batch.record_memory = AllocSetContextCreate(batch.memory, "onerepl record", ALLOCSET_DEFAULT_SIZES);

@@ -21,6 +21,8 @@ namespace onerepl::apply {
 
 struct Table;
 struct Target;
+struct ForeignPlace;       // foreign.h
+struct ForeignStatements;  // foreign_row.cpp
 
 /// How rows are found by equality of some columns.
 struct RowSearch {
@@ -73,6 +75,9 @@ struct DeferredCheck {
 
 /// What one B transaction has open. Reset by `begin_batch`, or by forgetting it after an abort.
 struct Batch {
+    int link = 0;                           // id in onerepl.link
+    Oid user = InvalidOid;                  // the worker's own
+    ForeignPlace* places = nullptr;         // servers that partitions are on, as far as asked
     MemoryContext memory = nullptr;         // of the transaction
     MemoryContext tables_memory = nullptr;  // child: all that is open
     MemoryContext record_memory = nullptr;  // child: reset with every record
@@ -148,19 +153,31 @@ struct Table {
     Oid root = InvalidOid;
     TupleConversionMap* from_root = nullptr;  // null: same layout
     TupleConversionMap* to_root = nullptr;
+
+    // A partitioned table with partitions on other servers: all its partitions, and the columns that decide
+    // between them.
+    bool has_foreign = false;
+    Table** leaves = nullptr;
+    int leaf_count = 0;
+    Bitmapset* routing_columns = nullptr;
+    // Such a partition.
+    bool is_foreign = false;
+    bool is_unwritable = false;     // its wrapper is not postgres_fdw
+    ForeignPlace* place = nullptr;  // once it was asked for
+    ForeignStatements* statements = nullptr;
 };
 
 // ---------------------------------------------------------------- the batch (table.cpp)
 
-/// In a fresh transaction: nothing is open.
-void begin_batch(Batch& batch);
+/// In a fresh transaction of the worker's own user: nothing is open.
+void begin_batch(Batch& batch, int link);
 /// After an abort of the transaction: nothing is open any more.
 void forget_batch(Batch& batch);
 /// After the rollback of a subtransaction in which everything open was opened.
 void forget_tables(Batch& batch);
 /// 42809 if it is neither a table nor a partitioned table.
 void check_is_table(Relation relation);
-/// Opens `relation` for writing. 42809 if it is no table.
+/// Opens `relation` for writing. 42809 if it is no table and no foreign partition.
 Table* open_table(Batch& batch, Oid relation);
 /// Writes what is buffered and closes every table.
 void close_tables(Batch& batch);
@@ -241,17 +258,26 @@ void run_checks(Batch& batch);
 
 // ---------------------------------------------------------------- partitions (partition.cpp)
 
-/// The partition of `root` that takes the row in `slot` (root's layout). 23514 if there is none.
+/// The partition of `root` that takes the row in `slot` (root's layout), and with has_foreign has it in
+/// `fresh`. 23514 if there is none.
 Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot);
 /// Whether the columns alone say which partition takes a row. False if its partitions are partitioned
-/// themselves.
-bool is_routed_by(Table* root, int count, const AttrNumber* columns);
+/// themselves, unless it has foreign ones.
+bool is_routed_by(Batch& batch, Table* root, int count, const AttrNumber* columns);
 /// Puts a row of the root into the partition's `fresh` slot, in its layout.
 void to_partition(Table* partition, TupleTableSlot* slot);
 /// The root's layout of the row in partition->found, in root's `found`.
 void to_root(Table* partition, Table* root);
+/// The columns of `root` that decide which partition takes a row; for tables with has_foreign.
+const Bitmapset* routing_columns(Batch& batch, Table* root);
 /// Finds a row of a partitioned table as `find_row`; gives the partition whose `found` it is, or null.
+/// Partitions on servers that have the record already are not looked at.
 Table* find_partitioned(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
                         const bool* nulls, bool by_image, Table* likely);
+/// The same in one partition.
+bool find_in_partition(Batch& batch, Table* partition, int count, const AttrNumber* columns,
+                       const Datum* values, const bool* nulls, bool by_image);
+/// Whether the row that was not found may be on a server that has the record already.
+bool may_be_left_out(Batch& batch, Table* root, int count, const AttrNumber* columns, Table* likely);
 
 }  // namespace onerepl::apply

@@ -2,6 +2,8 @@
 // does.
 #include "apply/table.h"
 
+#include "apply/foreign.h"
+
 extern "C" {
 #include "access/heapam.h"
 #include "commands/trigger.h"
@@ -181,6 +183,7 @@ bool judge(TM_Result result) {
 }  // namespace
 
 void insert_row(Batch& batch, Table* table) {
+    if (table->is_foreign) return insert_foreign(batch, table);
     show_others(batch, table);
     if (batch.overwrite && !batch.copying) flush(batch, table);
     if (batch.overwrite || table->buffers_inserts) complete_row(table);
@@ -195,6 +198,7 @@ void insert_row(Batch& batch, Table* table) {
 }
 
 bool update_row(Batch& batch, Table* table) {
+    if (table->is_foreign) return update_foreign(batch, table), true;
     show_others(batch, table);
     count_command(batch);
     check_identity(table);
@@ -214,6 +218,7 @@ bool update_row(Batch& batch, Table* table) {
 }
 
 bool delete_row(Batch& batch, Table* table) {
+    if (table->is_foreign) return delete_foreign(batch, table), true;
     show_others(batch, table);
     count_command(batch);
     if (table->has_triggers) return delete_with_triggers(batch, table);

@@ -5,6 +5,7 @@
 #include "pg/guard.h"
 
 #include "apply/chunk.h"
+#include "apply/foreign.h"
 #include "apply/guard.h"
 #include "apply/key_range.h"
 #include "apply/row.h"
@@ -13,6 +14,7 @@
 #include "apply/verify.h"
 
 #include <algorithm>
+#include "pg/journal.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -43,7 +45,7 @@ void Writer::begin(bool memory_holds) {
     truncates_.clear();
     sequences_.clear();
     sequences_were_reset_ = false;
-    pg::call([&] { begin_batch(batch_); });
+    pg::call([&] { begin_batch(batch_, link_); });
     if (memory_holds) return;
     targets_.begin_transaction();
     windows_.load();
@@ -64,6 +66,7 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
         const std::optional<Resolution> resolution = resolutions->of(incoming.n);
         if (resolution == Resolution::skip) {
             if (record_.operation == Operation::chunk) skip_chunk();
+            tell_if_ahead();
             return last;
         }
         batch_.overwrite = resolution == Resolution::overwrite;
@@ -95,6 +98,7 @@ void Writer::finish() {
         run_checks(batch_);
         close_tables(batch_);
         count_command(batch_);
+        move_positions(batch_);
     });
     set_sequences();
 }
@@ -183,6 +187,20 @@ void Writer::skip_chunk() {
     if (OidIsValid(target.relation)) windows_.note(target, record_.chunk, batch_.n, true);
 }
 
+/// A foreign server may have committed the record when another one could not: there it is not left out.
+void Writer::tell_if_ahead() {
+    const Target* target = record_.description == 0 ? nullptr : targets_.find(record_.description);
+    if (target == nullptr) return;
+    const Oid relation = pg::call([&] { return find_relation(*target); });
+    if (!OidIsValid(relation) || !is_ahead(batch_, relation)) return;
+    pg::write_journal_entry(link_, {Level::critical,
+                                    "P13",
+                                    "record " + std::to_string(batch_.n) +
+                                        " was skipped, but a foreign server had committed what it does there",
+                                    "If its row belongs to a foreign partition, look at it.",
+                                    {batch_.n, batch_.n}});
+}
+
 /// What is known of a table whether B has it or not.
 Target& Writer::described(std::uint64_t description) {
     Target* target = targets_.find(description);
@@ -203,6 +221,7 @@ void Writer::verify() {
         close_tables(batch_);
         count_command(batch_);
     });
+    if (is_ahead(batch_, target.relation)) return tell_not_compared(link_, target, batch_.n);
     compare_digest(link_, target, record_, batch_.n);
     batch_.uncounted = true;
 }
@@ -274,10 +293,14 @@ void Writer::run_truncates() {
     }
     for (const PendingTruncate& truncate : truncates) {
         if (truncate.partition) truncate_partition(truncate, relations);
-        if (!truncate.branch.empty()) delete_rows(truncate.relation, truncate.branch);
+        if (truncate.branch.empty()) continue;
+        for (const Oid part : parts_of(batch_, truncate.relation)) delete_rows(part, truncate.branch);
     }
     batch_.n = truncates.front().n;
-    if (!relations.empty()) truncate_tables(relations, restart);
+    std::vector<Oid> parts;
+    for (const Oid relation : relations)
+        for (const Oid part : parts_of(batch_, relation)) parts.push_back(part);
+    if (!parts.empty()) truncate_tables(parts, restart);
     sequences_were_reset_ |= restart;
     batch_.uncounted = true;
     batch_.n = n;
@@ -291,7 +314,7 @@ void Writer::truncate_partition(const PendingTruncate& truncate, std::vector<Oid
     if (const std::optional<Oid> same = same_partition(truncate.relation, *truncate.partition))
         relations.push_back(*same);
     else
-        delete_rows_of(truncate.relation, *truncate.partition);
+        delete_rows_of(truncate.relation, parts_of(batch_, truncate.relation), *truncate.partition);
 }
 
 }  // namespace onerepl::apply

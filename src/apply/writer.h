@@ -60,6 +60,7 @@ class Writer {
     bool is_left_to_copy(const Target& target) const;
     void write_chunk_record();
     void skip_chunk();
+    void tell_if_ahead();
     Target& described(std::uint64_t description);
     void verify();
     void describe();

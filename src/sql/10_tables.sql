@@ -188,6 +188,16 @@ CREATE TABLE onerepl.guarded (
     PRIMARY KEY (relation, link)
 );
 
+-- Up to which number a foreign server has a table's records of a link (relation: the topmost partitioned table), as this
+-- database's newest commit knows it. The server has a table of its own that tells so in the transaction of the rows.
+CREATE TABLE onerepl.foreign_position (
+    link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
+    server      oid NOT NULL,
+    relation    oid NOT NULL,
+    written     int8 NOT NULL,
+    PRIMARY KEY (link, server, relation)
+);
+
 -- ------------------------------------------------------------------ both
 
 CREATE TABLE onerepl.journal_entry (

@@ -293,6 +293,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
     DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;
     DELETE FROM onerepl.remote_description AS d WHERE d.link = restart_as_central.link;
+    DELETE FROM onerepl.foreign_position AS p WHERE p.link = restart_as_central.link;
     DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
     DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;

@@ -10,7 +10,7 @@ CREATE TEMPORARY VIEW ours AS
 
 SELECT has_schema('onerepl');
 SELECT has_table('onerepl', name::name) FROM unnest(ARRAY['database', 'link', 'tracked', 'description', 'change_0', 'change_1', 'change_2', 'change_3',
-    'log_state', 'batch', 'position', 'blocked', 'applied', 'waiting', 'remote_description', 'failure', 'received', 'guarded',
+    'log_state', 'batch', 'position', 'blocked', 'applied', 'waiting', 'remote_description', 'failure', 'received', 'guarded', 'foreign_position',
     'journal_entry', 'contact', 'checked', 'problem']) AS t (name);
 SELECT has_view('onerepl', name::name) FROM unnest(ARRAY['log', 'journal', 'queue', 'failed', 'problems']) AS v (name);
 
