@@ -179,11 +179,24 @@ void set_partial_old_image(const CapturedTable& table, const RowVersions& row, R
 // ------------------------------------------------------------------------------------------------------ new
 // image
 
+/// What an update need not repeat is looked for in rows and among values from these sizes on. Below, taking
+/// the row apart costs more than the bytes do.
+constexpr std::size_t wide_row = 256;
+constexpr std::size_t large_value = 128;
+
 bool same_toast_value(Datum old_value, Datum new_value) {
     const auto* old_pointer = DatumGetPointer(old_value);
     const auto* new_pointer = DatumGetPointer(new_value);
     return VARATT_IS_EXTERNAL_ONDISK(old_pointer) && VARATT_IS_EXTERNAL_ONDISK(new_pointer) &&
            memcmp(old_pointer, new_pointer, VARSIZE_EXTERNAL(new_pointer)) == 0;
+}
+
+bool same_inline_value(Datum old_value, Datum new_value) {
+    const auto* old_pointer = DatumGetPointer(old_value);
+    const auto* new_pointer = DatumGetPointer(new_value);
+    if (VARATT_IS_EXTERNAL(old_pointer) || VARATT_IS_EXTERNAL(new_pointer)) return false;
+    const std::size_t size = VARSIZE_ANY(new_pointer);
+    return VARSIZE_ANY(old_pointer) == size && memcmp(old_pointer, new_pointer, size) == 0;
 }
 
 void leave_out(int index, int natts, Values row, RowChange& change, std::uint8_t*& bitmap) {
@@ -197,17 +210,33 @@ void leave_out(int index, int natts, Values row, RowChange& change, std::uint8_t
     row.nulls[index] = true;
 }
 
-/// Columns of an update that still hold the TOAST value of the row before are not stored again.
+bool may_be_left_out(const CapturedTable& table, Relation relation, int i, Datum value) {
+    if (!is_varlena(table, relation, i)) return false;
+    const auto* pointer = DatumGetPointer(value);
+    if (VARATT_IS_EXTERNAL(pointer)) return VARATT_IS_EXTERNAL_ONDISK(pointer);
+    return VARSIZE_ANY(pointer) >= large_value;
+}
+
+bool is_unique(const CapturedTable& table, int i) {
+    for (int k = 0; k < table.unique.count; k++)
+        if (table.unique.numbers[k] == i + 1) return true;
+    return false;
+}
+
+/// Columns of an update that still hold the large value of the row before are not stored again: those that
+/// are in the same place of the TOAST table, and, in a wide row, those of the same bytes. Which unique values
+/// change hands is told by the stored ones, so these stay.
 void leave_out_unchanged(const CapturedTable& table, const RowVersions& row, Values values,
                          RowChange& change) {
     const int natts = table.images->natts;
     std::uint8_t* bitmap = nullptr;
+    Values old{nullptr, nullptr};
     for (int i = 0; i < natts; i++) {
-        if (values.nulls[i] || !is_varlena(table, row.relation, i)) continue;
-        if (!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(values.values[i]))) continue;
-        bool old_null;
-        const Datum old_value = heap_getattr(row.old_row, i + 1, RelationGetDescr(row.relation), &old_null);
-        if (!old_null && same_toast_value(old_value, values.values[i]))
+        if (values.nulls[i] || !may_be_left_out(table, row.relation, i, values.values[i])) continue;
+        if (old.values == nullptr) old = taken_apart(row.relation, row.old_row);
+        if (old.nulls[i]) continue;
+        if (same_toast_value(old.values[i], values.values[i]) ||
+            (same_inline_value(old.values[i], values.values[i]) && !is_unique(table, i)))
             leave_out(i, natts, values, change, bitmap);
     }
 }
@@ -281,16 +310,19 @@ void set_old_image(const CapturedTable& table, const RowVersions& row, RowChange
 }
 
 void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange& change) {
-    if (can_be_copied(table, row.new_row)) {
+    const bool copies = can_be_copied(table, row.new_row);
+    // A row whose key moves may be new to a central that is just being filled, and one that comes into a
+    // filter is: it needs all of it.
+    const bool leaves_out = row.old_row && !change.key_changed && !table.whole_rows &&
+                            (row.new_row->t_len >= wide_row || HeapTupleHasExternal(row.new_row));
+    if (copies && !leaves_out) {
         change.new_row = copied(row.new_row);
         return;
     }
     Values values = taken_apart(row.relation, row.new_row);
-    // A row whose key moves may be new to a central that is just being filled, and one that comes into a
-    // filter is: it needs all of it.
-    if (row.old_row && !change.key_changed && !table.whole_rows && HeapTupleHasExternal(row.new_row))
-        leave_out_unchanged(table, row, values, change);
-    change.new_row = storable(table, row.relation, values);
+    if (leaves_out) leave_out_unchanged(table, row, values, change);
+    change.new_row =
+        copies && change.unchanged == nullptr ? copied(row.new_row) : storable(table, row.relation, values);
 }
 
 }  // namespace onerepl::capture

@@ -8,12 +8,14 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 my $pair = OneReplTest->new(
-	track  => [qw(wide often equal nokey)],
+	track  => [qw(wide inline often equal nokey)],
 	conf   => "max_wal_size = '4GB'\nshared_buffers = '128MB'",
 	schema => <<'SQL');
 CREATE EXTENSION citext;
 CREATE TABLE wide (id int PRIMARY KEY, a text, b text, c bytea, n int);
 ALTER TABLE wide ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL, ALTER c SET STORAGE EXTERNAL;
+CREATE TABLE inline (id int PRIMARY KEY, u text, v text, g int, n int, c text, UNIQUE (u, g));
+ALTER TABLE inline ALTER u SET STORAGE PLAIN, ALTER v SET STORAGE PLAIN;
 CREATE TABLE often (id int PRIMARY KEY, n int, v text);
 CREATE TABLE equal (k citext PRIMARY KEY, n numeric, f float8, j jsonb, d numeric(10, 3), e text);
 CREATE TABLE nokey (n numeric, v text);
@@ -69,6 +71,20 @@ wait_written('updates that leave the large values alone');
 cmp_ok(log_bytes() - $before, '<', 1_000_000, 'these are not logged again');
 same('rows are the same', 'id, md5(a), md5(b), md5(c), n', 'wide');
 $pair->a('DELETE FROM wide');
+
+# Values that are large, but in the row. One of them is unique, together with another column.
+$before = log_bytes();
+$pair->a("INSERT INTO inline SELECT i, repeat(md5(i::text), 6), repeat('v', 1200) || i, i, i, NULL FROM generate_series(1, 500) AS i");
+my $inserts = log_bytes() - $before;
+$before = log_bytes();
+$pair->a("UPDATE inline SET n = n + 1, c = 'x'; UPDATE inline SET n = n + 1 WHERE id % 2 = 0; UPDATE inline SET v = lower(v) WHERE id < 100");
+$pair->a('BEGIN; UPDATE inline SET g = -1 WHERE id = 1; UPDATE inline SET u = (SELECT u FROM inline WHERE id = 1), g = 1 WHERE id = 2; COMMIT');
+wait_written('updates that leave values in the row alone');
+cmp_ok(log_bytes() - $before, '<', 0.8 * $inserts, 'nor are these');
+$pair->a("UPDATE inline SET v = overlay(v placing 'w' from 200) WHERE id % 3 = 0; UPDATE inline SET v = v || 'longer', u = u || 'x' WHERE id % 3 = 1;
+	UPDATE inline SET v = NULL WHERE id % 7 = 0; UPDATE inline SET v = repeat('v', 300) WHERE id % 7 = 0; UPDATE inline SET id = id + 1000 WHERE id < 5");
+wait_written('and such that do not');
+same('rows are the same', 'id, u, v, g, n, c', 'inline');
 
 # ---------------------------------------------------------------- often, and equal but not the same
 $pair->a(<<'SQL');
