@@ -11,6 +11,8 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "mb/pg_wchar.h"
+#include "nodes/parsenodes.h"
+#include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -64,11 +66,57 @@ bool is_elsewhere(const Target& target) {
            target.name != target.description.name;
 }
 
+/// onerepl.failed shows details, but no hints.
+std::string with_cure(const std::string& text, const char* cure) {
+    return text + "\n" + cure;
+}
+
 [[noreturn]] void refuse_elsewhere(const Target& target, const std::string& text) {
     throw pg::Error("0A000",
                     "the remote changed its table " + quoted(target.description) + ", which is " +
                         target.schema + "." + target.name + " here",
-                    "Make the same change here, and resolve this record with 'skip'.", text);
+                    {}, with_cure(text, "Make the same change here, and resolve this record with 'skip'."));
+}
+
+struct Name {
+    const char* schema;  // null: as it was
+    const char* table;
+};
+
+/// Plain: what the statement makes of its table's name.
+Name new_name(const char* text) {
+    Name name{nullptr, nullptr};
+    ListCell* cell;
+    foreach (cell, pg_parse_query(text)) {
+        const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
+        if (IsA(statement, RenameStmt)) {
+            const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
+            if (rename->renameType == OBJECT_TABLE) name.table = rename->newname;
+        } else if (IsA(statement, AlterObjectSchemaStmt)) {
+            name.schema = reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->newschema;
+        }
+    }
+    return name;
+}
+
+/// The rows of a table that got another name go to the table of that name from now on. If there is one, and
+/// the one of the old name is still here, that is another table, as when two tables change their names.
+void check_new_name(int link, const Target& target, const std::string& text) {
+    const Name name = pg::call([&] { return new_name(text.c_str()); });
+    if (name.schema == nullptr && name.table == nullptr) return;
+    Target renamed;
+    renamed.encoding = target.encoding;
+    renamed.description.schema = name.schema != nullptr ? name.schema : target.description.schema;
+    renamed.description.name = name.table != nullptr ? name.table : target.description.name;
+    find_place(link, renamed);
+    const Oid before = pg::call([&] { return find_relation(target); });
+    const Oid behind = pg::call([&] { return find_relation(renamed); });
+    if (!OidIsValid(before) || !OidIsValid(behind) || before == behind) return;
+    throw pg::Error(
+        "42P07",
+        "the remote renamed its table " + quoted(target.description) + " to " + quoted(renamed.description) +
+            ", whose rows go to another table here",
+        {}, with_cure(text, "Rename the tables here as on the remote, and resolve this record with 'skip'."));
 }
 
 [[noreturn]] void refuse(const std::string& text) {
@@ -94,6 +142,7 @@ void apply_statement(int link, Number n, const Statement& statement, const Targe
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
     if (!executes && !statement.captured) refuse(text);
+    if (!executes) check_new_name(link, *target, text);
     if (!executes)
         return tell(
             link, n, Level::information,

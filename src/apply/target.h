@@ -80,6 +80,10 @@ struct Target {
 /// Text of the remote in B's encoding. Throws pg::Error.
 std::string to_server(ByteView text, int encoding);
 
+/// Sets where the administrator wants the rows of the described table: schema, name and branch. With SPI
+/// connected.
+void find_place(int link, Target& target);
+
 /// Plain: finds B's table and plans the columns. 42P01: B lacks the table; 42703: it lacks a column; 42804: a
 /// column is generated on one side only in a way that can not work. Locks the table for writing.
 void match_target(Target& target);

@@ -87,7 +87,8 @@ std::string to_remote(const std::string& text, int encoding) {
     });
 }
 
-/// Where the administrator wants the rows.
+}  // namespace
+
 void find_place(int link, Target& target) {
     TableDescription& description = target.description;
     target.schema = description.schema;
@@ -105,6 +106,8 @@ void find_place(int link, Target& target) {
             describe_branch(description, row.text(2));
         });
 }
+
+namespace {
 
 std::unique_ptr<Target> make_target(int link, ByteView encoded) {
     auto target = std::make_unique<Target>();

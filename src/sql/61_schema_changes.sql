@@ -133,7 +133,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl_set_ddl(text, text) IS
 'Says on the central what is done with statements that the remote of a link has executed. ddl: ''stop'' (as a link begins), a change of a
-table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here;
+table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
+where a table is renamed to one that is here beside it (rename yours, then ''skip'');
 a statement of onerepl_execute_ddl is F, resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
 changes: ALTER TABLE of a tracked table with the rights of the owner of the table here, CREATE TABLE in a tracked schema with those of the
 schema''s owner, onerepl_execute_ddl with those of the extension''s owner. The remote''s administrator may do everything here then.

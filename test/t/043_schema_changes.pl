@@ -163,5 +163,48 @@ OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || relati
 $pair->b("GRANT REFERENCES, SELECT ON s3.ref TO alice; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM pg_constraint WHERE conrelid = 's3.t'::regclass AND contype = 'f'", 'and goes through when they are enough', wanted => '1');
 
+# --- two tables change their names
+$pair->b("SELECT onerepl_set_ddl('branch', 'stop')");
+$pair->a('CREATE TABLE one (id int PRIMARY KEY, v text); CREATE TABLE two (id int PRIMARY KEY, v text)');
+$pair->b('CREATE TABLE one (id int PRIMARY KEY, v text); CREATE TABLE two (id int PRIMARY KEY, v text)');
+$pair->track('one', 'two');
+$pair->a("INSERT INTO one VALUES (1, 'one'); INSERT INTO two VALUES (1, 'two')");
+my $swap = 'BEGIN; ALTER TABLE one RENAME TO three; ALTER TABLE two RENAME TO one; ALTER TABLE three RENAME TO two; COMMIT';
+$pair->a("$swap; UPDATE one SET v = v || ' is one'; UPDATE two SET v = v || ' is two'");
+OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(operation || ' ' || sqlstate || ' ' || message, ';') FROM onerepl.failed", 'told only: rows of one are not written to the other',
+	wanted => 'statement 42P07 the remote renamed its table public.two to public.one, whose rows go to another table here') or $pair->show_state;
+like($pair->b('SELECT detail FROM onerepl.failed'), qr/^ALTER TABLE two RENAME TO one\n.*skip/, 'and what to do is said');
+$pair->b("$swap; SELECT onerepl_resolve_all('branch', 'skip')");
+$pair->wait_identical('one', 'two', { name => 'renamed on B too, it goes on' });
+$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+$pair->a("INSERT INTO one VALUES (2, 'before'); $swap; INSERT INTO one VALUES (3, 'behind'); UPDATE two SET v = v || ' is two again'");
+$pair->wait_identical('one', 'two', { name => 'and where statements are executed, by itself' });
+is($pair->b("SELECT string_agg(v, ';' ORDER BY id) FROM two"), 'two is one is two again;before is two again', 'each with its rows');
+
+# --- partitions are each database's own; those that the administrator gives to both sides come before their rows
+my $parts = 'CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10); CREATE TABLE late (id int PRIMARY KEY, v text)';
+$_->safe_psql('postgres', $parts) for $pair->nodes;
+$pair->track('parts');
+$pair->a(<<'SQL');
+INSERT INTO parts VALUES (1, 'one'); INSERT INTO late VALUES (11, 'eleven'), (12, 'twelve');
+BEGIN; INSERT INTO parts VALUES (2, 'before'); UPDATE late SET v = upper(v) WHERE id = 12; SELECT onerepl_execute_ddl($$ALTER TABLE parts ATTACH PARTITION late FOR VALUES FROM (10) TO (20)$$);
+INSERT INTO parts VALUES (13, 'behind'); DELETE FROM parts WHERE id = 11; COMMIT;
+SQL
+$pair->wait_identical('parts', { name => 'ATTACH PARTITION' }) or $pair->show_state;
+is($pair->b('SELECT count(*) FROM late'), '2', 'executed on B');
+$pair->a("BEGIN; UPDATE parts SET v = 'x' WHERE id = 12; SELECT onerepl_execute_ddl('ALTER TABLE parts DETACH PARTITION parts_1'); INSERT INTO parts VALUES (14, 'y'); COMMIT");
+$pair->wait_identical('parts', { name => 'DETACH PARTITION' }) or $pair->show_state;
+
+# --- a table that is called otherwise on B: nothing is executed on it, and the record says what to do
+$pair->a('CREATE TABLE orders (id int PRIMARY KEY, v text)');
+$pair->b("CREATE TABLE all_orders (branch text, id int, v text, PRIMARY KEY (branch, id)); CREATE TABLE orders (id int); SELECT onerepl_set_target('branch', 'public', 'orders', 'public', 'all_orders', 'branch', '17')");
+$pair->track('orders');
+$pair->a("INSERT INTO orders VALUES (1, 'a'); ALTER TABLE orders ADD extra int DEFAULT 5; UPDATE orders SET extra = 6");
+OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(operation || ' ' || sqlstate || ' ' || message, ';') FROM onerepl.failed", 'ALTER TABLE of a table with another name is F',
+	wanted => 'statement 0A000 the remote changed its table public.orders, which is public.all_orders here') or $pair->show_state;
+like($pair->b("SELECT detail FROM onerepl.failed"), qr/ADD extra int.*skip/s, 'with the statement, and what to do');
+is($pair->b("SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attname = 'extra'"), '0', 'nothing was done to a table that happens to have the name');
+$pair->b("ALTER TABLE all_orders ADD extra int DEFAULT 5; SELECT onerepl_resolve_all('branch', 'skip')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT branch || id || v || extra FROM all_orders', 'it goes on', wanted => '171a6') or $pair->show_state;
 $pair->finish;
 done_testing();
