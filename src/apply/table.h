@@ -101,7 +101,8 @@ struct Batch {
     /// The record is a chunk of a refresh: its rows do not clash with each other, and with `overwrite` a row
     /// that is the same already is left alone.
     bool copying = false;
-    bool uncounted = false;  // something was written under the current command id
+    bool told_ahead = false;  // that a foreign server has what is skipped here
+    bool uncounted = false;   // something was written under the current command id
 };
 
 struct Table {

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include "pg/journal.h"
 #include "pg/spi.h"
+#include "pg/transaction.h"
 
 extern "C" {
 #include "mb/pg_wchar.h"
@@ -187,18 +188,35 @@ void Writer::skip_chunk() {
     if (OidIsValid(target.relation)) windows_.note(target, record_.chunk, batch_.n, true);
 }
 
-/// A foreign server may have committed the record when another one could not: there it is not left out.
+/// A foreign server may have committed the record when another one could not: there it is not left out. Told
+/// once a transaction.
 void Writer::tell_if_ahead() {
-    const Target* target = record_.description == 0 ? nullptr : targets_.find(record_.description);
+    if (batch_.told_ahead || record_.description == 0) return;
+    const Target* target = targets_.find(record_.description);
     if (target == nullptr) return;
     const Oid relation = pg::call([&] { return find_relation(*target); });
-    if (!OidIsValid(relation) || !is_ahead(batch_, relation)) return;
-    pg::write_journal_entry(link_, {Level::critical,
-                                    "P13",
-                                    "record " + std::to_string(batch_.n) +
-                                        " was skipped, but a foreign server had committed what it does there",
-                                    "If its row belongs to a foreign partition, look at it.",
-                                    {batch_.n, batch_.n}});
+    if (!OidIsValid(relation) || !may_be_ahead(relation)) return;
+    batch_.told_ahead = true;
+    pg::write_journal_entry(
+        link_,
+        {Level::critical,
+         "P13",
+         "records from " + std::to_string(batch_.n) +
+             " on were skipped, but a foreign server may have committed what they do there",
+         "If their rows belong to foreign partitions, look at them, or refresh the table with 'repair'.",
+         {batch_.n, batch_.n}});
+}
+
+/// A server that can not be asked does not stand in the way of skipping.
+bool Writer::may_be_ahead(Oid relation) {
+    if (!pg::call([&] { return has_foreign_partitions(relation); })) return false;
+    bool ahead = true;
+    try {
+        pg::in_subtransaction([&] { ahead = is_ahead(batch_, relation); });
+    } catch (const pg::Error&) {
+        return true;
+    }
+    return ahead;
 }
 
 /// What is known of a table whether B has it or not.

@@ -61,6 +61,7 @@ class Writer {
     void write_chunk_record();
     void skip_chunk();
     void tell_if_ahead();
+    bool may_be_ahead(Oid relation);
     Target& described(std::uint64_t description);
     void verify();
     void describe();

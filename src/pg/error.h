@@ -32,7 +32,8 @@ class Error : public std::runtime_error {
     ErrorReport report_;
 };
 
-/// lessons.md: 40001, 40P01, 55P03, 53xxx, 57Pxx, 57014, 08xxx, 25006 are retried with back-off and are never
+/// lessons.md: 40001, 40P01, 55P03, 53xxx, 57Pxx, 57014, 08xxx, 25006, and timeouts of
+/// idle or long transactions of another server (25P03, 25P04) are retried with back-off and are never
 /// `F`.
 bool is_transient(const std::string& sqlstate);
 

@@ -16,7 +16,7 @@ Error::Error(const char* sqlstate, std::string message, std::string hint, std::s
       }()) {}
 
 bool is_transient(const std::string& sqlstate) {
-    static const char* const exact[] = {"40001", "40P01", "55P03", "57014", "25006"};
+    static const char* const exact[] = {"40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04"};
     for (const char* state : exact)
         if (sqlstate == state) return true;
     return sqlstate.starts_with("53") || sqlstate.starts_with("57P") || sqlstate.starts_with("08") ||

@@ -33,7 +33,8 @@ $pair->b('CREATE EXTENSION postgres_fdw');
 for my $database (qw(south west))
 {
 	my ($host, $port) = ($c->host, $c->port);
-	$pair->b("CREATE SERVER $database FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname '$database');
+	$pair->b("CREATE SERVER $database FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname '$database', connect_timeout '10',
+		    tcp_user_timeout '30000', options '-c session_replication_role=replica -c lock_timeout=60s -c lc_monetary=C');
 		CREATE USER MAPPING FOR PUBLIC SERVER $database");
 }
 $pair->b(<<"SQL");
@@ -131,11 +132,12 @@ sub at_commit
 	$c->safe_psql($database, <<"SQL");
 CREATE OR REPLACE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN $statement; RETURN NULL; END \$\$;
 CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON onerepl_foreign.position DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();
+ALTER TABLE onerepl_foreign.position ENABLE ALWAYS TRIGGER at_commit;
 SQL
 	return;
 }
 
-sub refuse_commits { return at_commit($_[0], "RAISE 'not now' USING ERRCODE = '40001'"); }
+sub refuse_commits { my ($database, $state) = @_; return at_commit($database, "RAISE 'not now' USING ERRCODE = '" . ($state // '40001') . "'"); }
 
 sub allow_commits { return $c->safe_psql($_[0], 'DROP TRIGGER at_commit ON onerepl_foreign.position'); }
 
@@ -156,6 +158,7 @@ DELETE FROM orders WHERE id % 5 = 2 AND id BETWEEN 7000 AND 7200;
 UPDATE by_key SET id = CASE WHEN id < 1000 THEN id + 10000 ELSE id - 799 END WHERE id IN (105, 205, 1405, 1505);
 INSERT INTO nokey VALUES (1, '1', 1), (2, '2', 2), (2, '2', 2); DELETE FROM nokey WHERE ctid = (SELECT max(ctid) FROM nokey WHERE v = 2);
 UPDATE nokey SET a = 3 - a WHERE v IN (1, 2) AND v::text IN ('1', '2');
+TRUNCATE nokey; INSERT INTO nokey VALUES (1, '3', 3), (2, '4', 4), (2, '4', 4); DELETE FROM nokey WHERE ctid = (SELECT max(ctid) FROM nokey WHERE v = 4);
 COMMIT;
 SQL
 	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "$refusing does not commit: told, and no F");
@@ -234,6 +237,43 @@ check_places('refresh');
 OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'the copies are complete');
 $pair->a("SELECT onerepl_verify('hq', t) FROM unnest(ARRAY['orders', 'by_key', 'nokey']::regclass[]) AS t");
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) >= 3 FROM onerepl.journal WHERE message ~ 'was verified: equal'", 'a verification finds them equal');
+
+# Half of a chunk is committed when the other half can not.
+for my $refusing (qw(south west))
+{
+	for my $method (qw(repair empty))
+	{
+		$pair->b("SET onerepl.allow_writes = on; DELETE FROM orders WHERE id % 2 = 0; UPDATE orders SET v = 'changed' WHERE id % 3 = 1;
+			INSERT INTO orders VALUES (9100, 'south', 1), (9101, 'north', 1), (9102, 'west', 1)");
+		refuse_commits($refusing);
+		$pair->a("SELECT onerepl_refresh('hq', 'orders', '$method'); UPDATE orders SET v = v || '$method' WHERE id % 5 = 0; UPDATE orders SET id = id + 40000 WHERE id IN (9002, 9005, 9201)");
+		OneReplTest::poll_ok($pair->node_b, "SELECT last_error ~ 'not now' FROM onerepl_status()", "$method: $refusing does not commit");
+		allow_commits($refusing);
+		$pair->wait_identical(@tables, { name => "$method with a server that commits later" });
+		check_places("$method, $refusing last");
+		$pair->a('UPDATE orders SET id = id - 40000 WHERE id > 40000');
+		$pair->wait_settled('all is written');
+	}
+}
+
+# F at COMMIT, and the transaction is skipped.
+sub told_of_skipped { return OneReplTest::journal_count($pair->node_b, level => 'critical', like => 'but a foreign server may have committed'); }
+my $told = told_of_skipped();
+for my $refusing (qw(south west))
+{
+	refuse_commits($refusing, '23514');
+	$pair->a("BEGIN; INSERT INTO orders VALUES (9300, 'south', 1), (9301, 'west', 1); COMMIT");
+	OneReplTest::poll_ok($pair->node_b, 'SELECT at_commit FROM onerepl.failed', "$refusing: F at COMMIT");
+	allow_commits($refusing);
+	$pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
+	$pair->a("DELETE FROM orders WHERE id = 9002; INSERT INTO orders VALUES (9002, 'north', 1)");
+	$pair->wait_settled('skipped');
+	$pair->a("SELECT onerepl_refresh('hq', 'orders', 'repair')");
+	$pair->wait_identical(@tables, { name => 'a repair mends what was skipped' });
+	$pair->a('DELETE FROM orders WHERE id IN (9300, 9301)');
+	$pair->wait_identical(@tables);
+}
+is(told_of_skipped() - $told, 1, 'a server that has what is skipped is told');
 
 # ------------------------------------------------------------------------------------------------ C is away, B crashes
 
