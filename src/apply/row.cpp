@@ -354,7 +354,9 @@ void fill_key(const Row& row) {
 Table* likely_partition(Row& row) {
     if (!row.table->is_partitioned) return nullptr;
     const bool key_changed = row.record != nullptr && row.record->old_key;
-    if (row.values != nullptr && !key_changed && brings_whole_row(row)) {
+    const bool told = row.values != nullptr && !key_changed &&
+                      (brings_whole_row(row) || (row.table->has_foreign && tells_partition(row)));
+    if (told) {
         fill_fresh(row, nullptr);
         return route_row(row.batch, row.table, row.table->fresh);
     }
