@@ -148,8 +148,9 @@ void Writer::match(Target& target) {
 void Writer::write_row_record() {
     Target& target = find_target(record_.description);
     if (record_.too_large)
-        throw pg::Error("54000", "the row is too large to be sent: the remote has left out its values",
-                        "Bring the row here by other means (onerepl.allow_writes), then skip the record.");
+        throw pg::Error(
+            "54000", "the remote has left out the row's values: they are too large, or it can not read them",
+            "Bring the row here by other means (onerepl.allow_writes), then skip the record.");
     if (target.has_branch) add_branch(target, record_);
     if (windows_.is_open(target.relation)) {
         spare_others(batch_, target);

@@ -16,8 +16,10 @@ extern "C" {
 #include "log/recent_batches.h"
 #include "log/transaction_order.h"
 #include "pg/spi.h"
+#include "pg/transaction.h"
 
 #include <deque>
+#include <set>
 
 namespace onerepl::log {
 
@@ -71,6 +73,8 @@ struct Reader::State {
     LinkFilters filters;
     Layouts layouts;
     Bytes encoded;
+    std::set<Number> faulty;  // records of which a value's function made an error
+    std::string fault;        // of the record at hand
 
     // The batch that was read last, and some behind it.
     std::deque<EncodedBatch> following;
@@ -162,6 +166,7 @@ class Reading {
     ReadEnd out_of_log_order(const NumberedTransaction& transaction);
     bool hand_out(const NumberedTransaction& transaction, const PackedRecord& record);
     bool encode(const PackedRecord& record, Bytes& out);
+    bool encode_change(RecordEncoder& encoder, const PackedRecord& record, Bytes& out);
     bool encode_filtered(const LinkFilter& filter, RecordEncoder& encoder, PackedRecord record, Bytes& out);
 
     Reader::State& state_;
@@ -231,13 +236,22 @@ bool is_row_change(const PackedRecord& record) {
            record.operation == Operation::remove;
 }
 
-/// False: without the row's values, which were not captured, or of which no form can be made.
-bool encode_change(RecordEncoder& encoder, const PackedRecord& record, Bytes& out) {
+/// False: without the row's values, which were not captured, or of which no form can be made. A fault of a
+/// value's function costs the transaction; when the record comes again, it is tried in a subtransaction.
+bool Reading::encode_change(RecordEncoder& encoder, const PackedRecord& record, Bytes& out) {
+    state_.fault.clear();
     try {
-        encoder.encode(record, out);
+        if (state_.faulty.contains(next_))
+            pg::in_subtransaction([&] { encoder.encode(record, out); });
+        else
+            encoder.encode(record, out);
         return !record.too_large;
     } catch (const pg::Error& error) {
-        if (!is_row_change(record) || !is_too_large(error)) throw;
+        if (!is_row_change(record) || pg::is_transient(error.sqlstate())) throw;
+        if (!is_too_large(error)) {
+            if (state_.faulty.insert(next_).second) throw;
+            state_.fault = error.report().message;
+        }
     }
     out.clear();
     encoder.encode_without_data(record, out);
@@ -274,7 +288,8 @@ bool Reading::hand_out(const NumberedTransaction& transaction, const PackedRecor
     Bytes& encoded = state_.encoded;
     encoded.clear();
     LogEntry entry;
-    entry.too_large = !scratch_.in([&] { return encode(record, encoded); });
+    entry.without_values = !scratch_.in([&] { return encode(record, encoded); });
+    entry.fault = state_.fault;
     entry.n = next_++;
     entry.last_of_transaction = entry.n == transaction.last();
     entry.description = record.description;

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace onerepl::log {
 
@@ -20,8 +21,9 @@ struct LogEntry {
     Operation operation = Operation::skip;
     /// Encoded core Record; valid until `each` returns.
     ByteView record;
-    /// A row that was too large: the record has not its values.
-    bool too_large = false;
+    /// The record has not the row's values: it was too large, or no form could be made of them.
+    bool without_values = false;
+    std::string_view fault{};  // then: what was wrong with them; empty: their size
 };
 
 enum class ReadEnd : std::uint8_t {

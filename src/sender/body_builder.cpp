@@ -110,15 +110,16 @@ bool BodyBuilder::add(Body& body, const Missing& wanted) {
     return room && end == log::ReadEnd::done;
 }
 
-void BodyBuilder::note_too_large(Number n) {
-    if (n <= noted_too_large_) return;
-    noted_too_large_ = n;
+void BodyBuilder::note_without_values(Number n, std::string_view fault) {
+    if (n <= noted_without_values_) return;
+    noted_without_values_ = n;
     JournalEntry entry;
     entry.level = Level::critical;
     entry.rule = "P7";
     entry.numbers = {n, n};
     entry.message =
-        "a row is too large to be sent: its change goes without the values and fails at the central";
+        (fault.empty() ? "a row is too large to be sent" : "a row can not be sent: " + std::string(fault)) +
+        ": its change goes without the values and fails at the central";
     entry.hint =
         "onerepl.log tells table and key of this number. Bring the row to the central by other means, then "
         "skip the record "
@@ -127,7 +128,7 @@ void BodyBuilder::note_too_large(Number n) {
 }
 
 bool BodyBuilder::add_entry(Body& body, const log::LogEntry& entry, const Missing& wanted) {
-    if (entry.too_large) note_too_large(entry.n);
+    if (entry.without_values) note_without_values(entry.n, entry.fault);
     if (entry.record.size() > body.part_size) {
         if (!body.empty()) return false;  // a record in parts begins a body of its own
         large_ = {entry.n, entry.last_of_transaction, Bytes(entry.record.begin(), entry.record.end())};

@@ -27,6 +27,8 @@ class BodyBuilder {
     Built build(const Parties& parties, const Outgoing& outgoing, std::uint64_t part_size);
     /// Numbers up to `n` will not be asked for in parts again.
     void forget_up_to(Number n);
+    /// The transaction was rolled back, and what it wrote into the journal with it.
+    void forget_notes() { noted_without_values_ = 0; }
 
   private:
     struct Body;
@@ -35,10 +37,10 @@ class BodyBuilder {
     bool add_parts(Body& body, Number n, bool last_of_transaction, ByteView record, const Missing& wanted);
 
     /// Once for each record, until the worker ends.
-    void note_too_large(Number n);
+    void note_without_values(Number n, std::string_view fault);
 
     int link_;
-    Number noted_too_large_ = 0;
+    Number noted_without_values_ = 0;
     log::Reader reader_;
     /// The last record that travels in parts: it is not to be read from the log once for each part.
     struct Large {

@@ -170,6 +170,7 @@ void LinkSender::post() {
 
 void LinkSender::discard_formed() {
     more_to_form_ = false;
+    builder_.forget_notes();
     for (const Formed& formed : formed_) {
         posted_.erase(formed.id);
         remote_.unanswered(worker::now(), formed.id, "the body could not be formed");

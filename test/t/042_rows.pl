@@ -140,5 +140,34 @@ wait_written('and on');
 same('rows are the same', 'id, a, b', 'wide');
 same('without a key', 'n, v', 'nokey');
 
+# ---------------------------------------------------------------- of which the remote can not make a message
+sub failed_is
+{
+	my ($name, $wanted) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(concat_ws(' ', operation, sqlstate, key), ';' ORDER BY n) FROM onerepl.failed", $name, wanted => $wanted)
+	  or $pair->show_state;
+	$pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
+	return;
+}
+$pair->a(q{CREATE FUNCTION send_point(point) RETURNS bytea LANGUAGE plpgsql AS
+	$$BEGIN IF $1[0] = 13 THEN RAISE 'an unlucky point'; END IF; RETURN point_send($1); END$$;
+	UPDATE pg_type SET typsend = 'send_point(point)'::regprocedure WHERE oid = 'point'::regtype});
+$_->safe_psql('postgres', 'CREATE TABLE points (id int PRIMARY KEY, p point)') for $pair->nodes;
+$pair->track('points');
+$pair->a("INSERT INTO points VALUES (1, '(1,1)'); INSERT INTO points VALUES (2, '(13,1)'); INSERT INTO points VALUES (3, '(3,3)'); UPDATE points SET p = '(13,0)' WHERE id = 1");
+failed_is('the first one is F', 'insert 54000 (id)=(2)');
+failed_is('and the next one', 'update 54000 (id)=(1)');
+OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text || p::text, $$ $$ ORDER BY id) FROM points', 'the link goes on', wanted => '1(1,1) 3(3,3)');
+is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'a row can not be sent: an unlucky point'), '2', 'A tells the reason, once for each');
+$pair->a("UPDATE pg_type SET typsend = 'point_send(point)'::regprocedure WHERE oid = 'point'::regtype; SELECT onerepl_refresh('hq', 'points', 'repair')");
+$pair->wait_identical('points', { name => 'mended by a refresh' });
+
+# ---------------------------------------------------------------- too large, on a link with a row filter
+$pair->a("ALTER DATABASE postgres SET onerepl.max_row_size = '1MB'; ALTER DATABASE postgres SET onerepl.row_limit_policy = 'log_without_data'");
+$pair->a("SELECT onerepl_set_filter('hq', 'wide', 'n > 0', refresh => NULL)");
+$pair->a("INSERT INTO wide (id, n) VALUES (50, 1), (51, -1); INSERT INTO wide (id, n, a) VALUES (52, 1, repeat('x', 2000000)); INSERT INTO wide (id, n) VALUES (53, 1)");
+failed_is('a row that the filter can not judge is F', 'insert 54000 (id)=(52)');
+OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text, $$ $$ ORDER BY id) FROM wide WHERE id >= 50', 'the others are filtered', wanted => '50 53');
 $pair->finish;
 done_testing();
