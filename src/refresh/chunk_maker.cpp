@@ -9,6 +9,7 @@
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "worker/shared.h"
+#include "worker/worker.h"
 #include "refresh/pace.h"
 
 extern "C" {
@@ -23,7 +24,7 @@ namespace onerepl::refresh {
 namespace {
 
 /// Chunks of one link that are not confirmed.
-constexpr std::uint64_t most_in_flight = 4;
+constexpr std::uint64_t most_in_flight = 8;
 /// A table that could not be read now is looked at again after this.
 constexpr Time retry_interval = 100 * millisecond;
 constexpr Time nothing_to_do = 60 * second;
@@ -89,13 +90,28 @@ void ChunkMaker::settle() {
 
 void ChunkMaker::load_chunks_in_flight() {
     in_flight_.clear();
-    pg::query("SELECT link, count(*) FROM onerepl.chunk GROUP BY link", {},
-              [&](const pg::Row& row) { in_flight_.emplace_back(row.int4(0), row.number(1)); });
+    pg::query("SELECT link, count(*), min(n) FROM onerepl.chunk GROUP BY link", {}, [&](const pg::Row& row) {
+        in_flight_[row.int4(0)] = {row.number(1), row.number(2)};
+    });
+}
+
+void ChunkMaker::note_confirmed(int link, Number confirmed) {
+    const auto found = in_flight_.find(link);
+    if (found != in_flight_.end() && found->second.oldest <= confirmed) look_ = true;
 }
 
 /// A refresh comes with an order, which is counted before its transaction gives up its locks.
 bool ChunkMaker::is_expected() const {
-    return busy_ || look_ || shared::sender_orders() != orders_;
+    return look_ || shared::sender_orders() != orders_ || (busy_ && worker::now() >= due_at_);
+}
+
+Time ChunkMaker::time_to_wait() const {
+    if (look_) return 0;
+    return busy_ ? std::max<Time>(due_at_ - worker::now(), 0) : nothing_to_do;
+}
+
+void ChunkMaker::wait_at_most(Time wait) {
+    due_at_ = std::min(due_at_, worker::now() + wait);
 }
 
 bool ChunkMaker::begin() {
@@ -103,7 +119,7 @@ bool ChunkMaker::begin() {
     marks_.clear();
     copies_.clear();
     current_ = 0;
-    wait_ = nothing_to_do;
+    due_at_ = worker::now() + nothing_to_do;
     layouts_.trim();
     load();
     busy_ = !work_.empty();
@@ -129,7 +145,7 @@ void ChunkMaker::plan(Work& work, bool& link_has_one) {
     current_ = work.id;
     if (work.cancelling) return marks_.push_back(&work);
     if (!work.runs) return;
-    if (work.due > 0 && (!work.opened || !link_has_one)) wait_ = std::min(wait_, work.due);
+    if (work.due > 0 && (!work.opened || !link_has_one)) wait_at_most(work.due);
     if (!work.opened && !work.verify) {
         if (work.due > 0 || !read_table(work)) return;
         marks_.push_back(&work);
@@ -137,12 +153,10 @@ void ChunkMaker::plan(Work& work, bool& link_has_one) {
     if (link_has_one) return;
     link_has_one = true;
     if (work.due > 0) return;
-    const auto busy = std::find_if(in_flight_.begin(), in_flight_.end(),
-                                   [&](const auto& each) { return each.first == work.link; });
-    if (busy != in_flight_.end() && busy->second >= most_in_flight) return;
+    const auto in_flight = in_flight_.find(work.link);
+    if (in_flight != in_flight_.end() && in_flight->second.count >= most_in_flight) return;
     if (!work.table && !read_table(work)) return;
     copies_.push_back(&work);
-    wait_ = 0;
 }
 
 /// Opens the table. False: not now.
@@ -154,7 +168,7 @@ bool ChunkMaker::read_table(Work& work) {
             work.description = work.table->description();
             return true;
         case Access::later:
-            wait_ = std::min(wait_, retry_interval);
+            wait_at_most(retry_interval);
             return false;
         case Access::gone:
             lose_table(work);
@@ -167,7 +181,7 @@ void ChunkMaker::lose_table(Work& work) {
     pg::execute(
         "UPDATE onerepl.refresh SET state = 'cancelling', outcome = 'failed', error = $2 WHERE id = $1",
         {work.id, "the table is gone"});
-    wait_ = 0;
+    wait_at_most(0);
 }
 
 // ---------------------------------------------------------------- beginnings and ends
@@ -182,12 +196,14 @@ std::vector<log::NumberedTransaction> ChunkMaker::before(Number first, bool) {
             transactions.push_back(mark(*work, first++));
     }
     current_ = 0;
+    if (!marks_.empty()) wait_at_most(0);
     marks_.clear();  // the next step may come without `begin`
     return transactions;
 }
 
 log::NumberedTransaction ChunkMaker::mark(Work& work, Number n) {
     make_mark(work.table.get(), work, work.cancelling, work.description, n);
+    in_flight_.try_emplace(work.link, InFlight{1, n});
     if (work.cancelling)
         note_cancelled(work, n);
     else
@@ -225,8 +241,11 @@ void ChunkMaker::failed(const pg::ErrorReport& report) {
     const std::uint64_t id = current_;
     marks_.clear();
     work_.clear();
-    look_ = true;
-    wait_ = retry_interval;
+    // Again after a while.
+    look_ = false;
+    busy_ = true;
+    orders_ = shared::sender_orders();
+    due_at_ = worker::now() + retry_interval;
     if (id == 0 || pg::is_transient(report.sqlstate)) return;
     pg::in_transaction([&] {
         pg::execute(
@@ -245,7 +264,8 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
         Made made =
             work->verify ? make_digest(*work->table, *work, first) : make_copy(*work->table, *work, first);
         if (!work->throttled) made.pause = pause_behind(GetCurrentTimestamp() - begin);
-        note_made(*work, made, first, first + made.chunks - 1);
+        wait_at_most(note_made(*work, made, first, first + made.chunks - 1));
+        in_flight_.try_emplace(work->link, InFlight{made.chunks, first});
         transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));
         first += made.chunks;
     }
@@ -254,8 +274,10 @@ std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
     return transactions;
 }
 
-void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Number last) {
-    pg::execute(
+/// Gives how long the next chunk is to wait.
+Time ChunkMaker::note_made(const Work& work, const Made& made, Number first, Number last) {
+    Time wait = 0;
+    pg::query(
         "UPDATE onerepl.refresh SET state = CASE WHEN $2 THEN 'sent' ELSE 'running' END,"
         " outcome = CASE WHEN $2 THEN 'done' END, lid_end = CASE WHEN $2 THEN $3::int8 END,"
         " lid_start = coalesce(lid_start, $9 - 1), started_at = coalesce(started_at, "
@@ -264,9 +286,12 @@ void ChunkMaker::note_made(const Work& work, const Made& made, Number first, Num
         " last_key = CASE WHEN $2 THEN last_key ELSE CAST($8 AS text[]) END,"
         " not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => greatest("
         "   $5::float8 / rows_per_second, $6::float8 / bytes_per_second, $10))"
-        " WHERE id = $1",
+        " WHERE id = $1"
+        " RETURNING (extract(epoch FROM not_before - pg_catalog.clock_timestamp()) * 1000000)::int8",
         {work.id, made.last, last, made.chunks, made.rows, made.bytes, work.description,
-         pg::array_text(made.to), first, made.pause});
+         pg::array_text(made.to), first, made.pause},
+        [&](const pg::Row& row) { wait = std::max<Time>(row.int8(0), 0); });
+    return wait;
 }
 
 }  // namespace onerepl::refresh

@@ -6,6 +6,7 @@
 #include "log/numbering.h"
 #include "refresh/chunk_content.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -21,12 +22,11 @@ class ChunkMaker : public log::NumberingGuest {
     std::vector<log::NumberedTransaction> behind(Number first) override;
     void failed(const pg::ErrorReport& report) override;
 
+    /// A link's S_a: what waits for the confirmation of chunks may go on.
+    void note_confirmed(int link, Number confirmed);
     /// Microseconds until the next numbering step may have something to do here if nothing else happens; 0:
     /// now.
-    Time time_to_wait() const { return wait_; }
-
-    /// A refresh is not at its end.
-    bool is_busy() const { return busy_; }
+    Time time_to_wait() const;
 
   private:
     /// A row of onerepl.refresh that is not at its end.
@@ -50,16 +50,22 @@ class ChunkMaker : public log::NumberingGuest {
     log::NumberedTransaction mark(Work& work, Number n);
     void note_opened(const Work& work, Number n);
     void note_cancelled(const Work& work, Number n);
-    static void note_made(const Work& work, const Made& made, Number first, Number last);
+    static Time note_made(const Work& work, const Made& made, Number first, Number last);
+    void wait_at_most(Time wait);
 
     log::Layouts layouts_;
     std::vector<Work> work_;
-    std::vector<std::pair<int, std::uint64_t>> in_flight_;  // link, chunks
+    /// Chunks of a link that are not confirmed.
+    struct InFlight {
+        std::uint64_t count = 0;
+        Number oldest = 0;
+    };
+    std::map<int, InFlight> in_flight_;  // by link
     std::vector<Work*> marks_;
     std::vector<Work*> copies_;
     std::uint64_t current_ = 0;  // the refresh at work, for `failed`
-    Time wait_ = 0;
-    bool busy_ = false;
+    Time due_at_ = 0;            // when there may be something to do next
+    bool busy_ = false;          // a refresh is not at its end
     bool look_ = true;
     std::uint32_t orders_ = 0;  // shared::sender_orders when it looked
 };

@@ -27,6 +27,7 @@ namespace {
 /// The tables are looked at this often although no order came.
 constexpr Time look_interval = 1 * second;
 constexpr Time after_error = 1 * second;
+constexpr Time held_interval = 20 * millisecond;
 /// Transactions a second from which on the sender rests between steps, and the time over which they are
 /// counted.
 constexpr double busy_rate = 600;
@@ -104,10 +105,10 @@ class Sender {
     void number() {
         const Time begun = worker::now();
         if (resting_) shared::set_sender_resting(resting_ = false);
-        confirmed_ = confirmed();
         const bool woken = std::exchange(woken_, false);
         const log::Numbered numbered = log::number_changes();
-        woken_ = woken && !numbered.complete;
+        held_ = !numbered.complete;
+        woken_ = woken && held_;
         last_ = numbered.last;
         note_rate(begun, numbered.transactions);
         for (auto& [id, link] : links_) link->numbered(last_);
@@ -148,6 +149,7 @@ class Sender {
                 link.form();
                 link.store();
             });
+            guests_.chunks().note_confirmed(link.id(), link.confirmed());
         } catch (...) {
             link.discard_formed();
             throw;
@@ -201,17 +203,8 @@ class Sender {
         guests_.tell_sequences_again();
     }
 
-    /// Changes when a link's S_a does.
-    Number confirmed() const {
-        Number sum = 0;
-        for (auto& [id, link] : links_) sum += link->confirmed();
-        return sum;
-    }
-
     Time time_to_wait() {
-        // A refresh goes on when its chunks are confirmed.
-        if (guests_.chunks().is_busy() && confirmed() != confirmed_) return 0;
-        Time wait = std::min(look_interval, guests_.chunks().time_to_wait());
+        Time wait = std::min(look_interval, held_ ? held_interval : guests_.chunks().time_to_wait());
         if (resting_) wait = std::min(wait, std::max<Time>(number_at_ - worker::now(), 0));
         for (auto& [id, link] : links_)
             wait = link->wants_numbering() ? 0 : std::min(wait, link->time_to_wait());
@@ -227,13 +220,13 @@ class Sender {
     std::uint32_t orders_ = 0;
     bool woken_ = true;  // somebody committed since the last numbering step
     bool resting_ = false;
+    bool held_ = false;   // somebody held numbering in the last step
     Time number_at_ = 0;  // not before
     double rate_ = 0;     // transactions a second, lately
     Time rate_at_ = 0;
     Number last_ = 0;  // M
     std::vector<http::Completion> completions_;
     NumberingGuests guests_;
-    Number confirmed_ = 0;  // as the last numbering step saw it
     Links links_;
     Uuid own_id_{};
 };
