@@ -12,9 +12,12 @@ namespace {
 constexpr FixedSetting settings_of_text[] = {
     {"datestyle", "ISO", true},  // the order of day and month does not matter to ISO output, nor to reading
                                  // that
-    {"intervalstyle", "postgres"},    {"extra_float_digits", "3"},
-    {"bytea_output", "hex"},          {"timezone", "UTC"},
-    {"search_path", "pg_catalog"},    {"lc_monetary", "C"},
+    {"intervalstyle", "postgres"},
+    {"extra_float_digits", "3"},
+    {"bytea_output", "hex"},
+    {"timezone", "UTC"},
+    {"search_path", "pg_catalog"},
+    {"lc_monetary", "C"},
     {"quote_all_identifiers", "off"},
 };
 
