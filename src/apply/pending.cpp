@@ -3,10 +3,12 @@
 #include "apply/row.h"
 
 extern "C" {
+#include "utils/datum.h"
 #include "utils/sortsupport.h"
 }
 
 #include <algorithm>
+#include <utility>
 
 namespace onerepl::apply {
 
@@ -21,10 +23,11 @@ bool is_of_key(const Target& target, AttrNumber column) {
            target.key_attributes + target.key_count;
 }
 
-/// No trigger sees the order, and no value can be taken for a moment by one row after another: what is unique
-/// is of the key, which does not change.
+/// No trigger sees the order; a row has its key alone at any time; and no value can be taken for a moment by
+/// one row after another: what is unique is of the key, which does not change.
 bool order_is_hidden(const Table* table, const Target& target) {
     if (table->is_partitioned || table->has_triggers || table->has_deferrable) return false;
+    bool key_is_unique = false;
     for (int i = 0; i < table->result->ri_NumIndices; i++) {
         const Form_pg_index index = table->result->ri_IndexRelationDescs[i]->rd_index;
         const IndexInfo* info = table->result->ri_IndexRelationInfo[i];
@@ -33,8 +36,9 @@ bool order_is_hidden(const Table* table, const Target& target) {
         if (info->ii_Predicate != NIL) return false;
         for (int column = 0; column < info->ii_NumIndexKeyAttrs; column++)
             if (!is_of_key(target, info->ii_IndexAttrNumbers[column])) return false;
+        key_is_unique = true;
     }
-    return true;
+    return key_is_unique;
 }
 
 void grow(PendingUpdates& updates) {
@@ -43,6 +47,38 @@ void grow(PendingUpdates& updates) {
     updates.all = static_cast<PendingUpdate*>(
         updates.all == nullptr ? MemoryContextAlloc(updates.memory, size) : repalloc(updates.all, size));
     updates.capacity = capacity;
+}
+
+/// Values are converted in a record's memory, where functions of types may leave much behind.
+PendingUpdate copy(const Table* table, const PendingUpdate& update, Size* bytes) {
+    const PendingUpdates& updates = table->updates;
+    TupleDesc description = RelationGetDescr(table->relation);
+    const int columns = description->natts;
+    const int keys = updates.target->key_count;
+    const Size size = sizeof(Datum) * (columns + keys) + sizeof(bool) * (2 * columns + keys);
+    MemoryContext before = MemoryContextSwitchTo(updates.memory);
+    PendingUpdate to;
+    to.n = update.n;
+    to.values = static_cast<Datum*>(palloc(size));
+    to.key = to.values + columns;
+    to.nulls = reinterpret_cast<bool*>(to.key + keys);
+    to.given = to.nulls + columns;
+    to.key_nulls = to.given + columns;
+    memcpy(to.nulls, update.nulls, sizeof(bool) * columns);
+    memcpy(to.given, update.given, sizeof(bool) * columns);
+    memcpy(to.key_nulls, update.key_nulls, sizeof(bool) * keys);
+    *bytes += size;
+    for (int i = 0; i < columns; i++) {
+        if (to.nulls[i]) continue;
+        const Form_pg_attribute attribute = TupleDescAttr(description, i);
+        to.values[i] = datumCopy(update.values[i], attribute->attbyval, attribute->attlen);
+        if (!attribute->attbyval)
+            *bytes += datumGetSize(to.values[i], attribute->attbyval, attribute->attlen);
+    }
+    // An update that leaves the key alone has it among its values.
+    for (int k = 0; k < keys; k++) to.key[k] = to.values[updates.target->key_attributes[k] - 1];
+    MemoryContextSwitchTo(before);
+    return to;
 }
 
 /// How two updates are ordered: by the first column of the index, then as they came.
@@ -95,21 +131,17 @@ bool may_wait(Batch& batch, Table* table, Target& target) {
     return updates.may_wait;
 }
 
-MemoryContext begin_pending(Batch& batch, Table* table) {
+void add_pending(Batch& batch, Table* table, const PendingUpdate& update) {
     PendingUpdates& updates = table->updates;
     if (updates.count == most_pending || updates.bytes >= most_bytes) flush(batch, table);
     if (batch.buffered_bytes >= most_bytes_of_all) flush_all(batch);
     if (updates.memory == nullptr)
         updates.memory =
             AllocSetContextCreate(table->memory, "onerepl pending updates", ALLOCSET_DEFAULT_SIZES);
-    return MemoryContextSwitchTo(updates.memory);
-}
-
-void add_pending(Batch& batch, Table* table, const PendingUpdate& update, Size bytes) {
-    PendingUpdates& updates = table->updates;
     if (updates.count == updates.capacity) grow(updates);
     if (updates.count == 0) updates.oldest = update.n;
-    updates.all[updates.count++] = update;
+    Size bytes = sizeof(PendingUpdate);
+    updates.all[updates.count++] = copy(table, update, &bytes);
     updates.bytes += bytes;
     batch.buffered_bytes += bytes;
 }
@@ -121,6 +153,9 @@ void write_pending(Batch& batch, Table* table) {
     ErrorContextCallback* const surrounding = error_context_stack;
     error_context_stack = nullptr;  // they are not part of the record at hand
     updates.writing = AllocSetContextCreate(table->memory, "onerepl pending update", ALLOCSET_DEFAULT_SIZES);
+    MemoryContextSwitchTo(table->memory);
+    if (updates.fresh == nullptr) updates.fresh = table_slot_create(table->relation, nullptr);
+    std::swap(table->fresh, updates.fresh);
     sort(table);
     for (int i = 0; i < updates.count; i++) {
         CHECK_FOR_INTERRUPTS();
@@ -129,6 +164,7 @@ void write_pending(Batch& batch, Table* table) {
         batch.n = updates.all[i].n;
         write_pending_update(batch, *updates.target, table, updates.all[i]);
     }
+    std::swap(table->fresh, updates.fresh);
     MemoryContextSwitchTo(table->memory);
     MemoryContextDelete(updates.writing);
     updates.writing = nullptr;

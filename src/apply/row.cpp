@@ -385,25 +385,23 @@ void update_found_row(Row& row) {
     }
 }
 
-/// Bytes that keeping the update for later would take, about; nullopt: it is to be written now.
-std::optional<Size> size_of_pending(const Row& row) {
-    constexpr Size largest = 8192;
-    if (row.record->old_key || row.batch.overwrite || row.batch.copying) return std::nullopt;
-    if (!may_wait(row.batch, row.table, row.target)) return std::nullopt;
-    Size size = sizeof(PendingUpdate) + static_cast<Size>(row.target.columns_of_table) * 16;
+/// Whether the update is kept for later. Large ones would fill the memory that many small ones need.
+bool is_to_wait(const Row& row) {
+    constexpr std::size_t largest = 8192;
+    if (row.record->old_key || row.batch.overwrite || row.batch.copying) return false;
+    if (!may_wait(row.batch, row.table, row.target)) return false;
+    std::size_t size = 0;
     for (const Value& value : row.record->row) size += value.bytes.size();
-    return size <= largest ? std::optional(size) : std::nullopt;
+    return size <= largest;
 }
 
 void write_update(Row& row) {
-    const std::optional<Size> size = size_of_pending(row);
-    MemoryContext before = size ? begin_pending(row.batch, row.table) : CurrentMemoryContext;
+    const bool waits = is_to_wait(row);
     convert_row(row);
     form_key(row);
-    MemoryContextSwitchTo(before);
-    if (!size) return update_found_row(row);
-    add_pending(row.batch, row.table, {row.batch.n, row.values, row.nulls, row.given, row.key, row.key_nulls},
-                *size);
+    if (!waits) return update_found_row(row);
+    add_pending(row.batch, row.table,
+                {row.batch.n, row.values, row.nulls, row.given, row.key, row.key_nulls});
 }
 
 void write_delete(Row& row) {

@@ -148,6 +148,7 @@ void close_table(Table* table) {
     ExecDropSingleTupleTableSlot(table->found);
     ExecDropSingleTupleTableSlot(table->best);
     ExecDropSingleTupleTableSlot(table->fresh);
+    if (table->updates.fresh != nullptr) ExecDropSingleTupleTableSlot(table->updates.fresh);
     ExecResetTupleTable(table->estate->es_tupleTable, false);
     FreeExecutorState(table->estate);
     table_close(table->relation, NoLock);

@@ -39,7 +39,8 @@ struct RowSearch {
     IndexScanDesc scan = nullptr;
 };
 
-/// An update by the key, which it does not change. By number of the table's column - 1.
+/// An update by the key, which it does not change. By number of the table's column - 1. In one piece of
+/// memory, but for values by reference.
 struct PendingUpdate {
     Number n;
     Datum* values;
@@ -54,6 +55,7 @@ struct PendingUpdate {
 struct PendingUpdates {
     MemoryContext memory = nullptr;   // of `all` and what it points to
     MemoryContext writing = nullptr;  // not null: they are being written; reset with every row
+    TupleTableSlot* fresh = nullptr;  // for them: the table's own may hold the row at hand
     Target* target = nullptr;         // theirs, or the one that was asked about last
     bool may_wait = false;            // those of `target`
     PendingUpdate* all = nullptr;
@@ -217,12 +219,9 @@ Datum default_of(Table* table, AttrNumber attribute, bool* is_null);
 /// Whether updates of `target` that do not change the key may wait: then nothing tells in which order they
 /// are written.
 bool may_wait(Batch& batch, Table* table, Target& target);
-/// Makes room for a further update, and switches to the memory where its parts are to be. Gives the context
-/// to switch back to.
-MemoryContext begin_pending(Batch& batch, Table* table);
-/// Adds it. `bytes`: about what it takes. Whatever touches the table next flushes it, but for inserts and
-/// further updates like it.
-void add_pending(Batch& batch, Table* table, const PendingUpdate& update, Size bytes);
+/// Adds a copy of an update. Whatever touches the table next flushes it, but for inserts and further updates
+/// like it.
+void add_pending(Batch& batch, Table* table, const PendingUpdate& update);
 /// Writes them; for `flush`.
 void write_pending(Batch& batch, Table* table);
 

@@ -77,6 +77,24 @@ $pair->wait_identical(@tables, { name => 'a table with a trigger' });
 is($pair->b("SELECT string_agg(id::text, ',' ORDER BY n) FROM seen"), join(',', map { 1 + ($_ * 37) % 50 } 1 .. 200),
 	'the trigger of B sees the order of A');
 
+# An insert that is resolved to win, behind updates that wait, and in one transaction with them; with a constraint to be checked.
+$pair->b('ALTER TABLE moving ADD CHECK (v < 1000000)');
+$pair->b('SET onerepl.allow_writes = on; INSERT INTO moving VALUES (1000, 1000)');
+$pair->a('BEGIN; UPDATE moving SET v = 5 WHERE id <= 20; INSERT INTO moving VALUES (1000, 7); UPDATE moving SET v = 0 WHERE id <= 20; COMMIT');
+OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM onerepl.failed', 'a row is in the way', wanted => '1', deadline => 20);
+$pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
+$pair->wait_identical(@tables, { name => 'an insert that wins, behind updates of its table' });
+
+# A refresh that begins among updates: B gets them, its beginning and the inserts behind it together.
+$pair->b("SELECT onerepl_pause('branch')");
+$pair->a("DO \$\$ BEGIN FOR i IN 1 .. 50 LOOP UPDATE moving SET v = i WHERE id = i; COMMIT; END LOOP; END \$\$");
+$pair->a("SELECT onerepl_refresh('hq', 'moving', 'repair')");
+OneReplTest::poll_ok($pair->node_a, "SELECT state IN ('running', 'sent') FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'the refresh has begun', deadline => 20);
+$pair->a("UPDATE moving SET v = 0 WHERE id <= 50; INSERT INTO moving SELECT 2000 + g, -1 FROM generate_series(1, 20) g");
+$pair->b("SELECT onerepl_resume('branch')");
+OneReplTest::poll_ok($pair->node_a, "SELECT state = 'done' FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'and is done', deadline => 30);
+$pair->wait_identical(@tables, { name => 'a refresh that begins between updates and inserts' });
+
 # Descending, so that keys and numbers run against each other.
 $pair->b('SET onerepl.allow_writes = on; DELETE FROM moving WHERE id IN (90, 200)');
 backlog('FOR i IN REVERSE 300 .. 1 LOOP UPDATE moving SET v = v + 1 WHERE id = i; COMMIT; END LOOP;');
