@@ -10,6 +10,8 @@ extern "C" {
 #include "utils/datum.h"
 }
 
+#include <algorithm>
+
 namespace onerepl::capture {
 
 namespace {
@@ -271,13 +273,27 @@ std::uint64_t external_size(const CapturedTable& table, Relation relation, HeapT
     return size;
 }
 
+/// The central computes a generated column of the key from the other columns, so it needs them all.
+bool has_generated_key(const CapturedTable& table, Relation relation) {
+    TupleDesc description = RelationGetDescr(relation);
+    if (description->constr == nullptr || !description->constr->has_generated_stored) return false;
+    return std::any_of(table.key.numbers, table.key.numbers + table.key.count, [&](AttrNumber column) {
+        return TupleDescAttr(description, column - 1)->attgenerated != '\0';
+    });
+}
+
+/// Whether an update may travel without large values that it leaves as they are.
+bool may_leave_out(const CapturedTable& table, const RowVersions& row) {
+    return row.old_row && !table.whole_rows && !has_generated_key(table, row.relation);
+}
+
 }  // namespace
 
 std::uint64_t large_values_size(const CapturedTable& table, const RowVersions& row) {
     const bool whole = table.whole_rows || table.key.count == 0;
     std::uint64_t size = 0;
     if (row.new_row && HeapTupleHasExternal(row.new_row)) {
-        const bool leaves_out = row.old_row && !table.whole_rows && !any_differs(row, table.key);
+        const bool leaves_out = may_leave_out(table, row) && !any_differs(row, table.key);
         size += external_size(table, row.relation, row.new_row, leaves_out ? row.old_row : nullptr);
     }
     if (row.old_row && whole && HeapTupleHasExternal(row.old_row))
@@ -313,7 +329,7 @@ void set_new_image(const CapturedTable& table, const RowVersions& row, RowChange
     const bool copies = can_be_copied(table, row.new_row);
     // A row whose key moves may be new to a central that is just being filled, and one that comes into a
     // filter is: it needs all of it.
-    const bool leaves_out = row.old_row && !change.key_changed && !table.whole_rows &&
+    const bool leaves_out = may_leave_out(table, row) && !change.key_changed &&
                             (row.new_row->t_len >= wide_row || HeapTupleHasExternal(row.new_row));
     if (copies && !leaves_out) {
         change.new_row = copied(row.new_row);
