@@ -5,6 +5,7 @@
 #include "capture/statement.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
+#include "pg/transaction.h"
 
 extern "C" {
 #include "catalog/namespace.h"
@@ -78,14 +79,14 @@ std::string with_cure(const std::string& text, const char* cure) {
                     {}, with_cure(text, "Make the same change here, and resolve this record with 'skip'."));
 }
 
-struct Name {
+struct PlainName {
     const char* schema;  // null: as it was
     const char* table;
 };
 
 /// Plain: what the statement makes of its table's name.
-Name new_name(const char* text) {
-    Name name{nullptr, nullptr};
+PlainName plain_new_name(const char* text) {
+    PlainName name{nullptr, nullptr};
     ListCell* cell;
     foreach (cell, pg_parse_query(text)) {
         const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
@@ -99,15 +100,36 @@ Name new_name(const char* text) {
     return name;
 }
 
+struct Name {
+    std::string schema;  // empty: as it was
+    std::string table;
+};
+
+/// The remote may be of a newer version of PostgreSQL, with statements that can not be parsed here; those
+/// that give another name always can.
+Name new_name(const std::string& text) {
+    Name name;
+    try {
+        pg::in_subtransaction([&] {
+            const PlainName plain = pg::call([&] { return plain_new_name(text.c_str()); });
+            if (plain.schema != nullptr) name.schema = plain.schema;
+            if (plain.table != nullptr) name.table = plain.table;
+        });
+    } catch (const pg::Error& error) {
+        if (error.sqlstate() != "42601") throw;
+    }
+    return name;
+}
+
 /// The rows of a table that got another name go to the table of that name from now on. If there is one, and
 /// the one of the old name is still here, that is another table, as when two tables change their names.
 void check_new_name(int link, const Target& target, const std::string& text) {
-    const Name name = pg::call([&] { return new_name(text.c_str()); });
-    if (name.schema == nullptr && name.table == nullptr) return;
+    const Name name = new_name(text);
+    if (name.schema.empty() && name.table.empty()) return;
     Target renamed;
     renamed.encoding = target.encoding;
-    renamed.description.schema = name.schema != nullptr ? name.schema : target.description.schema;
-    renamed.description.name = name.table != nullptr ? name.table : target.description.name;
+    renamed.description.schema = name.schema.empty() ? target.description.schema : name.schema;
+    renamed.description.name = name.table.empty() ? target.description.name : name.table;
     find_place(link, renamed);
     const Oid before = pg::call([&] { return find_relation(target); });
     const Oid behind = pg::call([&] { return find_relation(renamed); });
