@@ -73,8 +73,8 @@ struct Reader::State {
     LinkFilters filters;
     Layouts layouts;
     Bytes encoded;
-    std::set<Number> faulty;  // records of which a value's function made an error
-    std::string fault;        // of the record at hand
+    std::set<std::uint64_t> careful;  // descriptions of records of which a value's function made an error
+    std::string fault;                // of the record at hand
 
     // The batch that was read last, and some behind it.
     std::deque<EncodedBatch> following;
@@ -237,11 +237,11 @@ bool is_row_change(const PackedRecord& record) {
 }
 
 /// False: without the row's values, which were not captured, or of which no form can be made. A fault of a
-/// value's function costs the transaction; when the record comes again, it is tried in a subtransaction.
+/// value's function costs the transaction; from then on the table's records have a subtransaction each.
 bool Reading::encode_change(RecordEncoder& encoder, const PackedRecord& record, Bytes& out) {
     state_.fault.clear();
     try {
-        if (state_.faulty.contains(next_))
+        if (state_.careful.contains(record.description))
             pg::in_subtransaction([&] { encoder.encode(record, out); });
         else
             encoder.encode(record, out);
@@ -249,7 +249,7 @@ bool Reading::encode_change(RecordEncoder& encoder, const PackedRecord& record, 
     } catch (const pg::Error& error) {
         if (!is_row_change(record) || pg::is_transient(error.sqlstate())) throw;
         if (!is_too_large(error)) {
-            if (state_.faulty.insert(next_).second) throw;
+            if (state_.careful.insert(record.description).second) throw;
             state_.fault = error.report().message;
         }
     }
