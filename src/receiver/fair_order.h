@@ -18,9 +18,8 @@ class FairOrder {
     /// hand. Its signature is not looked at yet: whoever pretends to be a remote elsewhere takes none of its
     /// turns.
     std::uint64_t next(const Uuid& remote, std::string_view host) {
-        if (last_.size() >= most_remembered)
-            std::erase_if(last_, [&](const auto& each) { return each.second < round_; });
-        std::uint64_t& last = last_[{remote, std::string(host)}];
+        const Key key = has_room() ? Key(remote, host) : Key();
+        std::uint64_t& last = last_[key];
         last = last < round_ ? round_ : last + 1;
         return last;
     }
@@ -30,9 +29,18 @@ class FairOrder {
     }
 
   private:
+    using Key = std::pair<Uuid, std::string>;
+
+    /// Without room those who are not remembered share one place in each round.
+    bool has_room() {
+        if (last_.size() < most_remembered) return true;
+        std::erase_if(last_, [&](const auto& each) { return each.second < round_; });
+        return last_.size() < most_remembered;
+    }
+
     static constexpr std::size_t most_remembered = 1000;
     std::uint64_t round_ = 1;
-    std::map<std::pair<Uuid, std::string>, std::uint64_t> last_;
+    std::map<Key, std::uint64_t> last_;
 };
 
 }  // namespace onerepl::receiver

@@ -21,8 +21,11 @@ std::size_t max_frames() {
     return static_cast<std::size_t>(settings::max_body_size) * 1024;
 }
 
-void stop_opener(int, Datum opener) {
-    reinterpret_cast<Opener*>(DatumGetPointer(opener))->stop();
+/// The process's only one, while it lives.
+Opener* living_opener = nullptr;
+
+void stop_opener(int, Datum) {
+    if (living_opener != nullptr) living_opener->stop();
 }
 
 }  // namespace
@@ -44,7 +47,12 @@ void Links::load() {
 }
 
 Links::Links() {
-    pg::call([&] { on_proc_exit(stop_opener, PointerGetDatum(&opener_)); });
+    living_opener = &opener_;
+    pg::call([] { on_proc_exit(stop_opener, 0); });
+}
+
+Links::~Links() {
+    living_opener = nullptr;
 }
 
 std::uint64_t Links::expect(const std::shared_ptr<SealedBody>& body, const std::string& peer) {
@@ -52,7 +60,7 @@ std::uint64_t Links::expect(const std::shared_ptr<SealedBody>& body, const std::
     const auto address = read_address(body->bytes());
     const auto* parsed = std::get_if<BodyAddress>(&address);
     const LinkReceiver* link = parsed ? bound_to(parsed->parties.remote) : nullptr;
-    if (!link) return order_.next({}, host);
+    if (!link) return order_.next({}, {});
     const std::uint64_t place = order_.next(parsed->parties.remote, host);
     opener_.add(body, place, view(link->link().secret), max_frames());
     return place;

@@ -20,8 +20,9 @@ struct NoLink {
 
 class Links {
   public:
-    /// The process must not end without it: the opener's thread would be left behind.
+    /// Sees to it that the opener's thread ends before the process does. One for a process.
     Links();
+    ~Links();
     Links(const Links&) = delete;
     Links& operator=(const Links&) = delete;
     /// Reads onerepl.link anew. In a transaction.
