@@ -204,6 +204,9 @@ class Guest {
     void committed() {
         if (guest_) guest_->committed();
     }
+    void rolled_back() {
+        if (guest_) guest_->rolled_back();
+    }
     std::vector<NumberedTransaction> behind(Number first) {
         return at_work([&] { return guest_->behind(first); });
     }
@@ -267,6 +270,7 @@ Numbered number_with(Guest& guest) {
             true, [&] { step.held = !may_number(); });
     } catch (...) {
         forget_known();
+        guest.rolled_back();
         throw;
     }
     if (step.held) return {step.position.last, 0, false};

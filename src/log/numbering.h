@@ -22,6 +22,8 @@ class NumberingGuest {
     virtual std::vector<NumberedTransaction> behind(Number first) = 0;
     /// The step was committed.
     virtual void committed() {}
+    /// The step was rolled back, whoever was to blame. `failed` follows if it was the guest.
+    virtual void rolled_back() {}
     /// One of the first three threw this; the step was rolled back and is done again without the guest.
     /// Outside of a transaction.
     virtual void failed(const pg::ErrorReport& report) = 0;

@@ -124,6 +124,7 @@ bool ChunkMaker::begin() {
     load();
     busy_ = !work_.empty();
     look_ = false;
+    in_flight_.clear();
     if (!busy_) return false;
     pg::call([] { pg::begin_fixed_settings(); });  // until the end of the transaction
     settle();
@@ -237,10 +238,16 @@ void ChunkMaker::note_cancelled(const Work& work, Number n) {
         });
 }
 
+/// What `begin` has planned was seen by the transaction that is gone.
+void ChunkMaker::rolled_back() {
+    marks_.clear();
+    copies_.clear();
+    work_.clear();
+    look_ = true;
+}
+
 void ChunkMaker::failed(const pg::ErrorReport& report) {
     const std::uint64_t id = current_;
-    marks_.clear();
-    work_.clear();
     // Again after a while.
     look_ = false;
     busy_ = true;

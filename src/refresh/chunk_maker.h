@@ -20,6 +20,7 @@ class ChunkMaker : public log::NumberingGuest {
     bool begin() override;
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> behind(Number first) override;
+    void rolled_back() override;
     void failed(const pg::ErrorReport& report) override;
 
     /// A link's S_a: what waits for the confirmation of chunks may go on.

@@ -13,6 +13,7 @@ class NumberingGuests : public log::NumberingGuest {
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> behind(Number first) override { return chunks_.behind(first); }
     void committed() override { sequences_.committed(); }
+    void rolled_back() override { chunks_.rolled_back(); }
     void failed(const pg::ErrorReport& report) override;
 
     const refresh::ChunkMaker& chunks() const { return chunks_; }
