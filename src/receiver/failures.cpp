@@ -34,17 +34,18 @@ void store_failures(int link, const apply::Outcome& outcome) {
         pg::execute(
             "INSERT INTO onerepl.failure (link, n, transaction_first, transaction_last, relation, operation, "
             "key, row, sqlstate,"
-            "                             message, detail, constraint_name, at_commit)"
+            "                             message, detail, hint, constraint_name, at_commit)"
             " VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), nullif($8, ''), $9, $10, nullif($11, ''), "
-            "nullif($12, ''), $13)"
+            "nullif($12, ''), nullif($13, ''), $14)"
             // What was decided did not help: it is to be decided again.
             " ON CONFLICT (link, n) DO UPDATE SET sqlstate = excluded.sqlstate, message = excluded.message,"
-            "    detail = excluded.detail, constraint_name = excluded.constraint_name, failed_at = "
+            "    detail = excluded.detail, hint = excluded.hint, constraint_name = excluded.constraint_name, "
+            "failed_at = "
             "excluded.failed_at, at_commit = excluded.at_commit,"
             "    resolution = NULL, resolved_by = NULL",
             {link, failure.n, failure.transaction_first, failure.transaction_last, failure.relation,
              failure.operation, failure.key, failure.row, failure.error.sqlstate, failure.error.message,
-             failure.error.detail, failure.error.constraint, failure.at_commit});
+             failure.error.detail, failure.error.hint, failure.error.constraint, failure.at_commit});
 }
 
 void finish_failures(int link, Number written) {

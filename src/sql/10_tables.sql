@@ -161,6 +161,7 @@ CREATE TABLE onerepl.failure (
     sqlstate        text NOT NULL,
     message         text NOT NULL,
     detail          text,
+    hint            text,
     constraint_name text,
     at_commit       bool NOT NULL DEFAULT false,    -- only COMMIT has shown it; n is the transaction's last
     failed_at       timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -18,7 +18,7 @@ compression.';
 
 CREATE VIEW onerepl.failed AS
     SELECT l.name AS link, f.n, f.transaction_first, f.transaction_last, f.relation, f.operation, f.key, f.row, f.sqlstate, f.message,
-           f.detail, f.constraint_name, f.at_commit, f.failed_at, f.resolution, f.resolved_by
+           f.detail, f.hint, f.constraint_name, f.at_commit, f.failed_at, f.resolution, f.resolved_by
     FROM onerepl.failure AS f JOIN onerepl.link AS l ON l.id = f.link;
 COMMENT ON VIEW onerepl.failed IS
 'Records in state F: received, but they can not be written. They hold up their transaction, transaction_first to transaction_last,

@@ -94,6 +94,7 @@ $pair->a('CREATE TABLE late (id int PRIMARY KEY)');
 $pair->track('late');
 $pair->a('INSERT INTO late VALUES (1)');
 wait_failed('a table that B lacks', 1);
+is($pair->b('SELECT hint FROM onerepl.failed'), 'Create the table, then retry.', 'the way out is told');
 $pair->b('CREATE TABLE late (id int PRIMARY KEY)');
 $pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
 wait_clear('missing table');
