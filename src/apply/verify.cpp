@@ -145,6 +145,21 @@ std::string name_at_remote(const Target& target) {
     });
 }
 
+struct Comparison {
+    std::string rows_remote;
+    std::string rows_here;
+    std::string equal;  // "true", "false"; empty: it was not compared
+};
+
+void note_verified(int link, const Target& target, const Chunk& chunk, Number n, const Comparison& compared) {
+    const std::vector<pg::Param> bounds = bounds_of(target, chunk);
+    pg::execute(
+        "SELECT onerepl.note_verified($1, $2, $3, $4, $5, CAST($6 AS text[]), CAST($7 AS text[]), $8, $9,"
+        " CAST(nullif($10, '') AS bool), $11)",
+        {link, pg::Param::oid(target.relation), chunk.refresh, n, chunk.last, bounds[0], bounds[1],
+         compared.rows_remote, compared.rows_here, compared.equal, name_at_remote(target)});
+}
+
 bool can_be_compared(const Target& target, const Chunk& chunk) {
     if (chunk.order.empty()) return !target.has_key();
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
@@ -161,21 +176,12 @@ void compare_digest(int link, const Target& target, const Record& record, Number
                             " is of another type than at the remote, so that it can not be verified");
     const Digest remote = digest_of_remote(target, chunk);
     const Digest ours = digest_of_ours(target, chunk);
-    const std::vector<pg::Param> bounds = bounds_of(target, chunk);
-    pg::execute(
-        "SELECT onerepl.note_verified($1, $2, $3, $4, $5, CAST($6 AS text[]), CAST($7 AS text[]), $8, $9, "
-        "$10, $11)",
-        {link, pg::Param::oid(target.relation), chunk.refresh, n, chunk.last, bounds[0], bounds[1],
-         remote.rows, ours.rows, remote == ours, name_at_remote(target)});
+    note_verified(link, target, chunk, n, {remote.rows, ours.rows, remote == ours ? "true" : "false"});
     if (remote != ours && chunk.row_count > 1 && !is_of_other_user(target)) name_rows(link, target, chunk, n);
 }
 
-void tell_not_compared(int link, const Target& target, Number n) {
-    pg::execute(
-        "SELECT onerepl.write_journal(1, $1, 'III', pg_catalog.format('a part of table %I.%I was not "
-        "compared: "
-        "a foreign server is ahead of the number', $2::text, $3::text), 'Verify the table again.', $4, $4)",
-        {link, target.schema, target.name, n});
+void tell_not_compared(int link, const Target& target, const Record& record, Number n) {
+    note_verified(link, target, record.chunk, n, {"", "", ""});
 }
 
 void tell_missing(int link, const Target& target, Number n) {

@@ -212,9 +212,11 @@ void Writer::tell_if_ahead() {
 bool Writer::may_be_ahead(Oid relation) {
     if (!pg::call([&] { return has_foreign_partitions(relation); })) return false;
     bool ahead = true;
+    ForeignPlace* const places = batch_.places;
     try {
         pg::in_subtransaction([&] { ahead = is_ahead(batch_, relation); });
     } catch (const pg::Error&) {
+        batch_.places = places;  // the locks of those behind them are gone
         return true;
     }
     return ahead;
@@ -240,7 +242,7 @@ void Writer::verify() {
         close_tables(batch_);
         count_command(batch_);
     });
-    if (is_ahead(batch_, target.relation)) return tell_not_compared(link_, target, batch_.n);
+    if (is_ahead(batch_, target.relation)) return tell_not_compared(link_, target, record_, batch_.n);
     compare_digest(link_, target, record_, batch_.n);
     batch_.uncounted = true;
 }

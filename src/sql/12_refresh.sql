@@ -81,6 +81,7 @@ CREATE TABLE onerepl.verified (
     refresh     int8 NOT NULL,          -- the remote's onerepl.refresh.id
     chunks      int8 NOT NULL DEFAULT 0,
     differences int8 NOT NULL DEFAULT 0,
+    not_compared int8 NOT NULL DEFAULT 0,
     complete    bool NOT NULL DEFAULT false,
     last        int8 NOT NULL,
     at          timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -271,14 +271,18 @@ BEGIN
         DELETE FROM onerepl.differing_row AS d WHERE d.link = link AND d.relation = relation;
         DELETE FROM onerepl.difference AS d WHERE d.link = link AND d.relation = relation;
     END IF;
-    INSERT INTO onerepl.verified AS v (link, relation, refresh, chunks, differences, complete, last)
-        VALUES (link, relation, refresh, 1, CASE WHEN equal THEN 0 ELSE 1 END, note_verified.last, n)
+    INSERT INTO onerepl.verified AS v (link, relation, refresh, chunks, differences, not_compared, complete, last)
+        VALUES (link, relation, refresh, 1, (equal IS FALSE)::int, (equal IS NULL)::int, note_verified.last, n)
         ON CONFLICT ON CONSTRAINT verified_pkey DO UPDATE SET
             chunks = excluded.chunks + CASE WHEN v.refresh = excluded.refresh THEN v.chunks ELSE 0 END,
             differences = excluded.differences + CASE WHEN v.refresh = excluded.refresh THEN v.differences ELSE 0 END,
+            not_compared = excluded.not_compared + CASE WHEN v.refresh = excluded.refresh THEN v.not_compared ELSE 0 END,
             refresh = excluded.refresh, complete = excluded.complete, last = excluded.last, at = excluded.at
         RETURNING v.* INTO found;
-    IF NOT equal THEN
+    IF equal IS NULL THEN
+        PERFORM onerepl.write_journal(1, link, 'III', format('a part of table %s was not compared, %s: a foreign server is ahead of the number',
+            relation::regclass, onerepl.range_text(key_from, key_to)), 'Verify the table again.', n, n);
+    ELSIF NOT equal THEN
         INSERT INTO onerepl.difference (link, relation, n, key_from, key_to, rows_remote, rows_here)
             VALUES (link, relation, n, key_from, key_to, rows_remote::int8, rows_here::int8);
         PERFORM onerepl.write_journal(2, link, 'III', format('table %s differs from the remote''s: %s rows here, %s there, %s',
@@ -288,12 +292,13 @@ BEGIN
     END IF;
     IF last THEN
         PERFORM onerepl.write_journal(0, link, 'III', format('table %s was verified: %s', relation::regclass,
-            CASE WHEN found.differences = 0 THEN 'equal' ELSE format('%s of %s chunks differ', found.differences, found.chunks) END),
+            concat(CASE WHEN found.differences = 0 THEN 'equal' ELSE format('%s of %s chunks differ', found.differences, found.chunks) END,
+                   CASE WHEN found.not_compared > 0 THEN format(', but for %s chunks that were not compared', found.not_compared) END)),
             NULL, n, n);
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.note_verified(int, oid, int8, int8, bool, text[], text[], text, text, bool, text) IS
-'Notes on the central what became of one chunk of a verification.';
+'Notes on the central what became of one chunk of a verification. equal: null if it was not compared.';
 
 CREATE FUNCTION onerepl.compare_digests(remote text, here text, names text[], digits int, OUT difference text, OUT columns text[])
     LANGUAGE sql IMMUTABLE
@@ -367,13 +372,13 @@ CREATE VIEW onerepl.refresh_progress AS
     FROM onerepl.refresh_window AS w JOIN onerepl.link AS l ON l.id = w.link
     UNION ALL
     SELECT l.name, l.role, coalesce(onerepl.qualified_name(v.relation), v.relation::text), 'verify',
-           CASE WHEN v.complete THEN 'done' ELSE 'running' END, NULL, NULL, NULL, NULL, CASE WHEN v.complete THEN 100 END, NULL, NULL,
+           CASE WHEN NOT v.complete THEN 'running' WHEN v.not_compared > 0 THEN 'incomplete' ELSE 'done' END, NULL, NULL, NULL, NULL, CASE WHEN v.complete THEN 100 END, NULL, NULL,
            NULL, CASE WHEN v.complete THEN v.last END, NULL, NULL, CASE WHEN v.complete THEN v.at END, NULL
     FROM onerepl.verified AS v JOIN onerepl.link AS l ON l.id = v.link;
 COMMENT ON VIEW onerepl.refresh_progress IS
 'Every refresh, on the remote (role remote) and at the central. state on the remote: waiting, running, paused, sent (all is read, not all
 confirmed), cancelling, done, cancelled, failed (see error); one_snapshot: the table is read as a whole, under one snapshot, which keeps
 vacuum back, and from its begin again after a restart. At the central: waiting (opened, the old content is there), filling,
-incomplete (you skipped a chunk), cancelled, done; a table that is not done is not known to be complete. lid_start, lid_end: LIDStart
+incomplete (you skipped a chunk, or a part could not be compared), cancelled, done; a table that is not done is not known to be complete. lid_start, lid_end: LIDStart
 and LIDEnd, the numbers between which changes are written tolerantly. percent and estimated_end go by rows_estimate, which is the
 planner''s.';

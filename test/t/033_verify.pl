@@ -124,6 +124,14 @@ is($pair->a("SELECT started_at >= start_at FROM onerepl.refresh ORDER BY id DESC
 is($pair->b("SELECT string_agg(concat_ws(' ', relation, state, percent), ', ' ORDER BY relation) FROM onerepl.refresh_progress WHERE method = 'verify'"),
 	'public.names done 100, public.nokey done 100, public.v done 100', 'the central shows the progress');
 
+# A part that could not be compared (a foreign partition was ahead) is not equal. As apply notes it:
+for my $part ("false, '{}', '{100}', '100', '100', true", "true, '{100}', '{}', '', '', NULL")
+{
+	$pair->b("SELECT onerepl.note_verified((SELECT id FROM onerepl.link), 'v'::regclass, 1000000, 1, $part, 'public.v')");
+}
+is($pair->b("SELECT state FROM onerepl.refresh_progress WHERE method = 'verify' AND relation = 'public.v'"), 'incomplete', 'a part was not compared');
+is(OneReplTest::journal_count($pair->node_b, like => 'equal, but for 1 chunks that were not compared'), 1, 'and the journal says so');
+
 my $rests = "SELECT r.not_before > b.made_at FROM onerepl.refresh AS r JOIN onerepl.batch AS b ON b.last = r.lid_end ORDER BY r.id DESC LIMIT 1";
 is($pair->a($rests), 'f', 'a share of 100 percent: no rest behind a chunk');
 $pair->a('ALTER SYSTEM SET onerepl.refresh_share = 1'); $pair->a('SELECT pg_reload_conf()');
