@@ -2,7 +2,7 @@
 # least 0.8, and no remote waits more than 5 times as long as another.
 
 remotes=${PEERS_REMOTES:-50}
-per_remote=${PEERS_REMOTE_TX:-20}	# transactions of 1000 rows
+per_remote=${PEERS_REMOTE_TX:-80}	# transactions of 1000 rows: several bodies, or whoever comes first is done at once
 secret='a secret of the benchmark'
 
 all_names() { seq -f 'r%.0f' 1 "$remotes"; }
