@@ -18,7 +18,7 @@ SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id',
 SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rule', 'message', 'hint', 'first', 'last']);
 SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
 SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
-    'sqlstate', 'message', 'detail', 'constraint_name', 'at_commit', 'failed_at', 'resolution', 'resolved_by']);
+    'sqlstate', 'message', 'detail', 'hint', 'constraint_name', 'at_commit', 'failed_at', 'resolution', 'resolved_by']);
 SELECT columns_are('onerepl', 'refresh_progress', ARRAY['link', 'role', 'relation', 'method', 'state', 'one_snapshot', 'rows', 'rows_estimate', 'bytes',
     'percent', 'rows_per_second', 'estimated_end', 'lid_start', 'lid_end', 'start_at', 'started_at', 'finished_at', 'error']);
 SELECT columns_are('onerepl', 'differences', ARRAY['link', 'relation', 'n', 'key_from', 'key_to', 'rows_remote', 'rows_here', 'at']);
