@@ -67,7 +67,7 @@ bool is_elsewhere(const Target& target) {
            target.name != target.description.name;
 }
 
-/// onerepl.failed shows details, but no hints.
+/// The detail holds what has to be done by hand, and with which statement.
 std::string with_cure(const std::string& text, const char* cure) {
     return text + "\n" + cure;
 }
