@@ -85,24 +85,8 @@ Number number_of_result(int column) {
     return is_null ? 0 : static_cast<Number>(DatumGetInt64(value));
 }
 
-struct User {
-    Oid user;
-    int security;
-};
-
-User become(Oid user, int security) {
-    User before;
-    GetUserIdAndSecContext(&before.user, &before.security);
-    SetUserIdAndSecContext(user, security);
-    return before;
-}
-
-User become_user_of(const ForeignPlace* place) {
-    return become(place->user, superuser_arg(place->user) ? 0 : SECURITY_RESTRICTED_OPERATION);
-}
-
-void be_again(User before) {
-    SetUserIdAndSecContext(before.user, before.security);
+Rights become_user_of(const ForeignPlace* place) {
+    return become(place->user, restriction_of(place->user));
 }
 
 // ---------------------------------------------------------------- the foreign table of positions
@@ -168,19 +152,18 @@ void grant_positions(const ForeignPlace* place) {
 
 // ---------------------------------------------------------------- a server's position
 
-/// Says what has to be made on the other server, if it is missing there. In the detail, which onerepl.failed
-/// shows.
-void add_detail(void*) {
+/// Says what has to be made on the other server, if it is missing there.
+void add_hint(void*) {
     if (geterrcode() == ERRCODE_UNDEFINED_TABLE || geterrcode() == ERRCODE_UNDEFINED_SCHEMA ||
         geterrcode() == ERRCODE_INSUFFICIENT_PRIVILEGE)
-        errdetail("%s", make_positions_there);
+        errhint("%s", make_positions_there);
 }
 
 /// A statement about the place's row of positions: the first three parameters say which it is.
 uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Number number) {
-    const User before = become_user_of(place);
+    const Rights before = become_user_of(place);
     ErrorContextCallback context;
-    context.callback = add_detail;
+    context.callback = add_hint;
     context.arg = nullptr;
     context.previous = error_context_stack;
     error_context_stack = &context;
@@ -190,7 +173,7 @@ uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Numb
     const uint64 count =
         run_sql(psprintf(format, quote_identifier(get_rel_name(place->positions))), 4, types, values);
     error_context_stack = context.previous;
-    be_again(before);
+    return_from(before);
     return count;
 }
 
@@ -243,11 +226,11 @@ void check_position(const ForeignPlace* place, Number known_position) {
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
          errmsg("foreign server \"%s\" has lost changes of table \"%s\" that it had committed", server,
                 get_rel_name(place->table)),
-         errdetail(
-             "It has the records up to number %llu, and had those up to %llu. Start the link anew with a "
-             "refresh (onerepl_restart_link); or, if you bring the rows there by other means, delete the "
-             "server's row of onerepl.foreign_position and retry.",
-             static_cast<unsigned long long>(place->held), static_cast<unsigned long long>(known_position))));
+         errdetail("It has the records up to number %llu, and had those up to %llu.",
+                   static_cast<unsigned long long>(place->held),
+                   static_cast<unsigned long long>(known_position)),
+         errhint("Start the link anew with a refresh (onerepl_restart_link); or, if you bring the rows there "
+                 "by other means, delete the server's row of onerepl.foreign_position and retry.")));
 }
 
 ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
@@ -256,7 +239,7 @@ ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
     place->server = server;
     place->table = table;
     place->user = user;
-    const User caller = become(batch.user, 0);
+    const Rights caller = become(batch.user, 0);
     Number known_position;
     const Datum link = link_and_known(batch, place, &known_position);
     place->positions = find_positions(server);
@@ -264,7 +247,7 @@ ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
     grant_positions(place);
     lock_position(place, link);
     check_position(place, known_position);
-    be_again(caller);
+    return_from(caller);
     MemoryContextSwitchTo(before);
     place->next = batch.places;
     batch.places = place;
@@ -278,13 +261,6 @@ Oid topmost_of(Oid partition) {
 
 const ForeignDataWrapper* wrapper_of(Oid relation) {
     return GetForeignDataWrapper(GetForeignServer(GetForeignTable(relation)->serverid)->fdwid);
-}
-
-Oid owner_of(Oid relation) {
-    Relation table = relation_open(relation, AccessShareLock);
-    const Oid owner = table->rd_rel->relowner;
-    relation_close(table, NoLock);
-    return owner;
 }
 
 /// Whether a statement has to go there; if so, it counts as written.
@@ -331,7 +307,7 @@ void check_foreign_partition(Relation partition, Oid owner) {
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                  errmsg("foreign partition \"%s\" has another owner than the table that it is a part of",
                         RelationGetRelationName(partition)),
-                 errdetail("Give it the same owner, for whose user mapping its rows are written."),
+                 errhint("Give it the same owner, for whose user mapping its rows are written."),
                  errtable(partition)));
 }
 
@@ -388,7 +364,7 @@ bool is_ahead(Batch& batch, Oid relation) {
 void move_positions(Batch& batch) {
     for (ForeignPlace* place = batch.places; place != nullptr; place = place->next) {
         if (place->written <= place->held) continue;
-        const User caller = become(batch.user, 0);
+        const Rights caller = become(batch.user, 0);
         Number before;
         const Datum link = link_and_known(batch, place, &before);
         if (run_on_position(place, link,
@@ -403,7 +379,7 @@ void move_positions(Batch& batch) {
             "INSERT INTO onerepl.foreign_position AS p (link, server, relation, written) VALUES ($1, $2, "
             "$3, $4) ON CONFLICT (link, server, relation) DO UPDATE SET written = excluded.written",
             4, types, values);
-        be_again(caller);
+        return_from(caller);
     }
 }
 

@@ -1,15 +1,15 @@
 // Executing the remote's statements, or telling of them.
 #include "apply/statement.h"
 
-#include "apply/truncate.h"
+#include "apply/rights.h"
 #include "capture/statement.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "mb/pg_wchar.h"
 #include "nodes/parsenodes.h"
@@ -26,23 +26,17 @@ std::string quoted(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
 }
 
-/// Plain.
-Oid owner_of(int cache, Oid object, AttrNumber column) {
-    HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
-    if (!HeapTupleIsValid(tuple)) elog(ERROR, "object %u is gone", object);
-    bool is_null;
-    const Oid owner = DatumGetObjectId(SysCacheGetAttr(cache, tuple, column, &is_null));
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
 /// The table's owner; that of its schema if there is no such table, so that the statement may make it.
 Oid owner_of_table(const Target& target) {
     return pg::call([&] {
         const Oid relation = find_relation(target);
-        if (OidIsValid(relation)) return owner_of(RELOID, relation, Anum_pg_class_relowner);
+        if (OidIsValid(relation)) return owner_of(relation);
         const Oid schema = get_namespace_oid(target.schema.c_str(), false);
-        return owner_of(NAMESPACEOID, schema, Anum_pg_namespace_nspowner);
+        HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
+        if (!HeapTupleIsValid(tuple)) elog(ERROR, "schema %u is gone", schema);
+        const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
+        ReleaseSysCache(tuple);
+        return owner;
     });
 }
 
@@ -67,16 +61,11 @@ bool is_elsewhere(const Target& target) {
            target.name != target.description.name;
 }
 
-/// The detail holds what has to be done by hand, and with which statement.
-std::string with_cure(const std::string& text, const char* cure) {
-    return text + "\n" + cure;
-}
-
 [[noreturn]] void refuse_elsewhere(const Target& target, const std::string& text) {
     throw pg::Error("0A000",
                     "the remote changed its table " + quoted(target.description) + ", which is " +
                         target.schema + "." + target.name + " here",
-                    {}, with_cure(text, "Make the same change here, and resolve this record with 'skip'."));
+                    "Make the same change here, and resolve this record with 'skip'.", text);
 }
 
 struct PlainName {
@@ -134,11 +123,10 @@ void check_new_name(int link, const Target& target, const std::string& text) {
     const Oid before = pg::call([&] { return find_relation(target); });
     const Oid behind = pg::call([&] { return find_relation(renamed); });
     if (!OidIsValid(before) || !OidIsValid(behind) || before == behind) return;
-    throw pg::Error(
-        "42P07",
-        "the remote renamed its table " + quoted(target.description) + " to " + quoted(renamed.description) +
-            ", whose rows go to another table here",
-        {}, with_cure(text, "Rename the tables here as on the remote, and resolve this record with 'skip'."));
+    throw pg::Error("42P07",
+                    "the remote renamed its table " + quoted(target.description) + " to " +
+                        quoted(renamed.description) + ", whose rows go to another table here",
+                    "Rename the tables here as on the remote, and resolve this record with 'skip'.", text);
 }
 
 [[noreturn]] void refuse(const std::string& text) {

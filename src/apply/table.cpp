@@ -1,4 +1,4 @@
-// The tables that a B transaction has open: opening, closing, the owner's rights.
+// The tables that a B transaction has open: opening and closing.
 #include "apply/table.h"
 
 #include "apply/foreign.h"
@@ -114,8 +114,7 @@ Table* make_table(Batch& batch, Oid oid) {
     table->relation = relation;
     table->oid = oid;
     table->owner = relation->rd_rel->relowner;
-    // A superuser has nothing to gain; and only without the restriction its deferred triggers can be queued.
-    table->restriction = superuser_arg(table->owner) ? 0 : SECURITY_RESTRICTED_OPERATION;
+    table->restriction = restriction_of(table->owner);
     table->memory = memory;
     table->is_partitioned = relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
     table->has_foreign = table->is_partitioned && has_foreign_partitions(oid);
@@ -215,19 +214,6 @@ void count_command(Batch& batch) {
     if (!batch.uncounted) return;
     CommandCounterIncrement();
     batch.uncounted = false;
-}
-
-Rights become_owner(const Table* table) {
-    Rights rights;
-    GetUserIdAndSecContext(&rights.user, &rights.security);
-    SetUserIdAndSecContext(table->owner, rights.security | table->restriction);
-    rights.settings_level = table->runs_user_code ? NewGUCNestLevel() : 0;
-    return rights;
-}
-
-void return_from(const Rights& rights) {
-    if (rights.settings_level != 0) AtEOXact_GUC(false, rights.settings_level);
-    SetUserIdAndSecContext(rights.user, rights.security);
 }
 
 }  // namespace onerepl::apply

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "apply/executor_compat.h"
+#include "apply/rights.h"
 #include "core/types.h"
 
 extern "C" {
@@ -186,15 +187,6 @@ Table* open_table(Batch& batch, Oid relation);
 void close_tables(Batch& batch);
 /// Makes what was written visible to the following commands.
 void count_command(Batch& batch);
-
-/// The rights under which a table's rows are written: its owner's, so that the owner's code gains nothing.
-struct Rights {
-    Oid user;
-    int security;
-    int settings_level;  // 0: no code of the owner runs, so no setting can change
-};
-Rights become_owner(const Table* table);
-void return_from(const Rights& rights);
 
 // ---------------------------------------------------------------- writing (write.cpp)
 

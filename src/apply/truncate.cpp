@@ -1,11 +1,11 @@
 // TRUNCATE by SQL: it fires the statement triggers of B, among them those of a chain (B itself a remote).
 #include "apply/truncate.h"
 
+#include "apply/rights.h"
 #include "pg/spi.h"
 
 extern "C" {
 #include "catalog/pg_class.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
@@ -40,19 +40,6 @@ TableFacts facts_of(Oid relation) {
 }
 
 }  // namespace
-
-void run_as(Oid owner, const std::function<void()>& work) {
-    Oid user;
-    int security;
-    GetUserIdAndSecContext(&user, &security);
-    const int restriction =
-        pg::call([&] { return superuser_arg(owner) ? 0 : SECURITY_RESTRICTED_OPERATION; });
-    SetUserIdAndSecContext(owner, security | restriction);
-    const int settings_level = NewGUCNestLevel();
-    work();
-    pg::call([&] { AtEOXact_GUC(false, settings_level); });
-    SetUserIdAndSecContext(user, security);
-}
 
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
     // One statement for each owner: a statement for all would need rights that none of them has. Tables that

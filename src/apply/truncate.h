@@ -5,7 +5,6 @@
 
 #include "pg/spi.h"
 
-#include <functional>
 #include <vector>
 
 namespace onerepl::apply {
@@ -20,9 +19,6 @@ void delete_rows(Oid relation, const std::string& condition);
 
 /// "ONLY schema.table", or without ONLY for a partitioned table.
 std::string table_expression(Oid relation);
-
-/// Does `work` with the rights of a role, and as if it changed no setting.
-void run_as(Oid owner, const std::function<void()>& work);
 
 /// Runs a statement with the rights of the table's owner.
 void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters = {});

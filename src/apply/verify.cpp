@@ -3,6 +3,7 @@
 
 #include "apply/foreign.h"
 #include "apply/key_range.h"
+#include "apply/rights.h"
 #include "apply/truncate.h"
 #include "pg/array_text.h"
 #include "refresh/digest.h"
@@ -65,19 +66,17 @@ std::vector<std::string> compared_columns(const Target& target) {
     return columns;
 }
 
-Oid owner_of(const Target& target) {
-    return static_cast<Oid>(pg::query_int8("SELECT relowner::int8 FROM pg_catalog.pg_class WHERE oid = $1",
-                                           {pg::Param::oid(target.relation)})
-                                .value_or(InvalidOid));
+/// Whose rights are needed to see what is not committed yet: foreign partitions show it to the user only who
+/// wrote it. Ours: InvalidOid.
+Oid reader_of(const Target& target) {
+    return pg::call([&] {
+        if (!has_foreign_partitions(target.relation)) return InvalidOid;
+        const Oid owner = owner_of(target.relation);
+        return owner == GetUserId() ? InvalidOid : owner;
+    });
 }
 
-/// Foreign partitions show what is not committed yet to the user only who wrote it.
-bool is_of_other_user(const Target& target) {
-    if (!pg::call([&] { return has_foreign_partitions(target.relation); })) return false;
-    return owner_of(target) != pg::call([] { return GetUserId(); });
-}
-
-Digest digest_of_ours(const Target& target, const Chunk& chunk) {
+Digest digest_of_ours(const Target& target, const Chunk& chunk, Oid reader) {
     std::vector<KeyColumn> columns;
     if (!chunk.order.empty()) columns = key_columns(target, chunk);
     const std::string sql = "SELECT CAST(count(*) AS pg_catalog.text), " +
@@ -91,8 +90,8 @@ Digest digest_of_ours(const Target& target, const Chunk& chunk) {
         });
     };
     const auto read_as_allowed = [&] {
-        if (is_of_other_user(target))
-            run_as(owner_of(target), read);
+        if (OidIsValid(reader))
+            run_as(reader, read);
         else
             read();
     };
@@ -175,9 +174,10 @@ void compare_digest(int link, const Target& target, const Record& record, Number
                         "the key of table " + refresh::name_of(target.relation) +
                             " is of another type than at the remote, so that it can not be verified");
     const Digest remote = digest_of_remote(target, chunk);
-    const Digest ours = digest_of_ours(target, chunk);
+    const Oid reader = reader_of(target);
+    const Digest ours = digest_of_ours(target, chunk, reader);
     note_verified(link, target, chunk, n, {remote.rows, ours.rows, remote == ours ? "true" : "false"});
-    if (remote != ours && chunk.row_count > 1 && !is_of_other_user(target)) name_rows(link, target, chunk, n);
+    if (remote != ours && chunk.row_count > 1 && !OidIsValid(reader)) name_rows(link, target, chunk, n);
 }
 
 void tell_not_compared(int link, const Target& target, const Record& record, Number n) {

@@ -67,9 +67,9 @@ $pair->track(@tables);
 
 $pair->a("INSERT INTO orders VALUES (1, 'south', 1, 'first')");
 OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate FROM onerepl.failed", 'a server without the table of positions is F', wanted => '42P01');
-my $detail = $pair->b('SELECT detail FROM onerepl.failed');
-my ($statements) = $detail =~ /(CREATE SCHEMA.*\)\));/s;
-ok($statements, 'the failure has the statements') or diag($detail);
+my $hint = $pair->b('SELECT hint FROM onerepl.failed');
+my ($statements) = $hint =~ /(CREATE SCHEMA.*\)\));/s;
+ok($statements, 'the failure has the statements') or diag($hint);
 $c->safe_psql($_, $statements) for qw(south west);
 $pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
 $pair->wait_identical(@tables, { name => 'the first row on another server' });
