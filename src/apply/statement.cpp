@@ -26,17 +26,22 @@ std::string quoted(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
 }
 
-/// The table's owner; that of its schema if there is no such table, so that the statement may make it.
-Oid owner_of_table(const Target& target) {
+/// Plain.
+Oid owner_of_schema(const char* name) {
+    const Oid schema = get_namespace_oid(name, false);
+    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
+    if (!HeapTupleIsValid(tuple)) elog(ERROR, "schema %u is gone", schema);
+    const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+/// The table's owner; that of its schema if the statement is about that, or if there is no such table, so
+/// that the statement may make it.
+Oid owner_of_named(const Target& target, bool whole_schema) {
     return pg::call([&] {
-        const Oid relation = find_relation(target);
-        if (OidIsValid(relation)) return owner_of(relation);
-        const Oid schema = get_namespace_oid(target.schema.c_str(), false);
-        HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
-        if (!HeapTupleIsValid(tuple)) elog(ERROR, "schema %u is gone", schema);
-        const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
-        ReleaseSysCache(tuple);
-        return owner;
+        const Oid relation = whole_schema ? InvalidOid : find_relation(target);
+        return OidIsValid(relation) ? owner_of(relation) : owner_of_schema(target.schema.c_str());
     });
 }
 
@@ -71,17 +76,20 @@ bool is_elsewhere(const Target& target) {
 struct PlainName {
     const char* schema;  // null: as it was
     const char* table;
+    bool whole_schema;
 };
 
 /// Plain: what the statement makes of its table's name.
 PlainName plain_new_name(const char* text) {
-    PlainName name{nullptr, nullptr};
+    PlainName name{nullptr, nullptr, false};
     ListCell* cell;
     foreach (cell, pg_parse_query(text)) {
         const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
         if (IsA(statement, RenameStmt)) {
             const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
             if (rename->renameType == OBJECT_TABLE) name.table = rename->newname;
+            name.whole_schema = rename->renameType == OBJECT_SCHEMA;
+            if (name.whole_schema) name.schema = rename->newname;
         } else if (IsA(statement, AlterObjectSchemaStmt)) {
             name.schema = reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->newschema;
         }
@@ -92,6 +100,7 @@ PlainName plain_new_name(const char* text) {
 struct Name {
     std::string schema;  // empty: as it was
     std::string table;
+    bool whole_schema = false;
 };
 
 /// The remote may be of a newer version of PostgreSQL, with statements that can not be parsed here; those
@@ -103,6 +112,7 @@ Name new_name(const std::string& text) {
             const PlainName plain = pg::call([&] { return plain_new_name(text.c_str()); });
             if (plain.schema != nullptr) name.schema = plain.schema;
             if (plain.table != nullptr) name.table = plain.table;
+            name.whole_schema = plain.whole_schema;
         });
     } catch (const pg::Error& error) {
         if (error.sqlstate() != "42601") throw;
@@ -112,8 +122,7 @@ Name new_name(const std::string& text) {
 
 /// The rows of a table that got another name go to the table of that name from now on. If there is one, and
 /// the one of the old name is still here, that is another table, as when two tables change their names.
-void check_new_name(int link, const Target& target, const std::string& text) {
-    const Name name = new_name(text);
+void check_new_name(int link, const Target& target, const Name& name, const std::string& text) {
     if (name.schema.empty() && name.table.empty()) return;
     Target renamed;
     renamed.encoding = target.encoding;
@@ -129,6 +138,15 @@ void check_new_name(int link, const Target& target, const std::string& text) {
                     "Rename the tables here as on the remote, and resolve this record with 'skip'.", text);
 }
 
+/// A schema that got another name has a record for each of its tracked tables; executing one was enough.
+bool is_done(const Target& target, const Name& name) {
+    if (!name.whole_schema) return false;
+    return pg::call([&] {
+        return !OidIsValid(get_namespace_oid(target.schema.c_str(), true)) &&
+               OidIsValid(get_namespace_oid(name.schema.c_str(), true));
+    });
+}
+
 [[noreturn]] void refuse(const std::string& text) {
     throw pg::Error(
         "55000",
@@ -136,6 +154,33 @@ void check_new_name(int link, const Target& target, const std::string& text) {
         "If it is wanted here, execute it yourself and resolve this record with 'skip'; or let the "
         "link execute what comes with onerepl_set_ddl(link, 'apply'), and retry.",
         text);
+}
+
+struct Sql {
+    std::string text;
+    std::string search_path;
+};
+
+/// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
+/// both sides.
+void execute(int link, Number n, const Sql& sql, const Target* target) {
+    Oid role = InvalidOid;
+    if (target != nullptr) {
+        if (is_elsewhere(*target)) refuse_elsewhere(*target, sql.text);
+        const Name name = new_name(sql.text);
+        if (is_done(*target, name)) return;
+        role = owner_of_named(*target, name.whole_schema);
+    } else {
+        role = owner_of_extension();
+    }
+    // For a further central.
+    const capture::Recording recording = target != nullptr ? capture::Recording::changes
+                                         : is_a_remote()   ? capture::Recording::all
+                                                           : capture::Recording::none;
+    run_as(role, [&] {
+        pg::call([&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });
+    });
+    tell(link, n, Level::information, "executed as on the remote: " + sql.text);
 }
 
 }  // namespace
@@ -151,24 +196,12 @@ void apply_statement(int link, Number n, const Statement& statement, const Targe
     const std::string text = to_server(statement.text, encoding);
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
-    if (!executes && !statement.captured) refuse(text);
-    if (!executes) check_new_name(link, *target, text);
-    if (!executes)
-        return tell(
-            link, n, Level::information,
-            "the remote changed its table " + quoted(target->description) + ": " + text,
-            "If the table here does not fit, the link stops at the first row that can not be written.");
-    if (target != nullptr && is_elsewhere(*target)) refuse_elsewhere(*target, text);
-    const std::string search_path = to_server(statement.search_path, encoding);
-    const Oid owner = statement.captured ? owner_of_table(*target) : owner_of_extension();
-    // For a further central.
-    const capture::Recording recording = statement.captured ? capture::Recording::changes
-                                         : is_a_remote()    ? capture::Recording::all
-                                                            : capture::Recording::none;
-    run_as(owner, [&] {
-        pg::call([&] { capture::execute_statements(search_path.c_str(), text.c_str(), recording); });
-    });
-    tell(link, n, Level::information, "executed as on the remote: " + text);
+    if (executes) return execute(link, n, {text, to_server(statement.search_path, encoding)}, target);
+    if (!statement.captured) refuse(text);
+    check_new_name(link, *target, new_name(text), text);
+    tell(link, n, Level::information,
+         "the remote changed its table " + quoted(target->description) + ": " + text,
+         "If the table here does not fit, the link stops at the first row that can not be written.");
 }
 
 }  // namespace onerepl::apply

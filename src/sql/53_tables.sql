@@ -158,7 +158,7 @@ BEGIN
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
         PERFORM onerepl.create_statement_triggers(member, track.lock_pending);
         PERFORM onerepl.describe_partition(member) WHERE member <> track.relation;
-        PERFORM onerepl.record_description(member) WHERE (SELECT c.relkind FROM pg_class AS c WHERE c.oid = member) = 'r';
+        PERFORM onerepl.record_description(member) WHERE (SELECT c.relkind FROM pg_class AS c WHERE c.oid = member) IN ('r', 'p');
     END LOOP;
     PERFORM onerepl.remember_members(track.relation);
     PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s is tracked%s, by %s', track.relation,
@@ -171,7 +171,7 @@ CREATE FUNCTION onerepl.describe_tracked() RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT onerepl.record_description(m.relation)
-    FROM onerepl.tracked_member AS m JOIN pg_class AS c ON c.oid = m.relation WHERE c.relkind = 'r'
+    FROM onerepl.tracked_member AS m JOIN pg_class AS c ON c.oid = m.relation WHERE c.relkind IN ('r', 'p')
 $$;
 COMMENT ON FUNCTION onerepl.describe_tracked() IS
 'Records the descriptions of all tracked tables, for a link that begins: its central is to guard them before the first change (P8).';

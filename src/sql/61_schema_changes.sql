@@ -31,6 +31,12 @@ BEGIN
         LEFT JOIN onerepl.tracked AS t ON t.relation = d.objid
         LEFT JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
         WHERE d.classid = 'pg_class'::regclass AND (t.relation IS NOT NULL OR s.schema IS NOT NULL)
+        UNION ALL
+        SELECT t.relation, true
+        FROM pg_event_trigger_ddl_commands() AS d
+        JOIN pg_class AS c ON c.relnamespace = d.objid
+        JOIN onerepl.tracked AS t ON t.relation = c.oid
+        WHERE d.classid = 'pg_namespace'::regclass
     LOOP
         IF changed.is_tracked THEN
             PERFORM onerepl.check_filters(changed.objid);
@@ -41,7 +47,7 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.note_ddl() IS
-'Records statements that change a tracked table, for links that execute them, and tracks new tables of a tracked schema.';
+'Records statements that change a tracked table, or the name of its schema, for links that execute them, and tracks new tables of a tracked schema.';
 
 CREATE FUNCTION onerepl.join_tracked_schema(relation regclass, tag text) RETURNS void
     LANGUAGE plpgsql
@@ -97,7 +103,7 @@ END $$;
 COMMENT ON FUNCTION onerepl.note_drops() IS 'Tells of tracked tables that are dropped, here and at the centrals.';
 
 CREATE EVENT TRIGGER onerepl_schema ON ddl_command_end
-    WHEN TAG IN ('ALTER TABLE', 'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
+    WHEN TAG IN ('ALTER TABLE', 'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER SCHEMA')
     EXECUTE FUNCTION onerepl.note_ddl();
 ALTER EVENT TRIGGER onerepl_schema ENABLE ALWAYS;
 CREATE EVENT TRIGGER onerepl_drop ON sql_drop WHEN TAG IN ('DROP TABLE', 'DROP SCHEMA', 'DROP OWNED', 'DROP EXTENSION')
@@ -136,6 +142,6 @@ COMMENT ON FUNCTION onerepl_set_ddl(text, text) IS
 table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
 where a table is renamed to one that is here beside it (rename yours, then ''skip'');
 a statement of onerepl_execute_ddl is F, resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
-changes: ALTER TABLE of a tracked table with the rights of the owner of the table here, CREATE TABLE in a tracked schema with those of the
-schema''s owner, onerepl_execute_ddl with those of the extension''s owner. The remote''s administrator may do everything here then.
+changes: ALTER TABLE of a tracked table with the rights of the owner of the table here, CREATE TABLE in a tracked schema and ALTER SCHEMA
+RENAME of one with tracked tables with those of the schema''s owner, onerepl_execute_ddl with those of the extension''s owner. The remote''s administrator may do everything here then.
 Errors: 42704 no such link; 55000 this is not its central; 22023 unknown ddl.';
