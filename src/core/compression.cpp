@@ -11,6 +11,9 @@
 namespace onerepl {
 namespace {
 
+/// Fewer bytes are not worth the time.
+constexpr std::size_t smallest = 256;
+
 struct FreeContext {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -34,7 +37,7 @@ ZSTD_DCtx* decompressor() {
 }  // namespace
 
 std::optional<Bytes> compress(ByteView in, int level) {
-    if (level == 0 || in.empty()) return std::nullopt;
+    if (level == 0 || in.size() < smallest) return std::nullopt;
     Bytes out(ZSTD_compressBound(in.size()));
     const std::size_t size =
         ZSTD_compressCCtx(compressor(), out.data(), out.size(), in.data(), in.size(), std::min(level, 19));

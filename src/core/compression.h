@@ -7,8 +7,9 @@
 
 namespace onerepl {
 
-/// One zstd frame that announces its size; nullopt if that would not be smaller than `in`, or if `level` is
-/// 0. Levels above 19 need more memory at the reader than they are worth and count as 19.
+/// One zstd frame that announces its size; nullopt if that would not be smaller than `in`, if `in` is not
+/// worth the time (a few hundred bytes), or if `level` is 0. Levels above 19 need more memory at the reader
+/// than they are worth and count as 19.
 std::optional<Bytes> compress(ByteView in, int level);
 
 enum class DecompressError : std::uint8_t { malformed, too_large };

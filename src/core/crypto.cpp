@@ -1,5 +1,6 @@
 // OpenSSL's digests behind plain functions. Algorithms are fetched once and contexts kept, one per thread,
-// because both cost more than hashing a small frame.
+// because both cost more than hashing a small frame. No process may fork after it has used them, or both
+// would give the same random bytes: PostgreSQL's postmaster never does.
 #include "core/crypto.h"
 
 #include <openssl/core_names.h>
@@ -58,13 +59,75 @@ Digest<16>& md5_digest() {
     return digest;
 }
 
-EVP_MAC_CTX* hmac_context() {
-    thread_local const std::unique_ptr<EVP_MAC, Free> algorithm(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
-    check(algorithm != nullptr, "this system does not provide HMAC");
-    thread_local const std::unique_ptr<EVP_MAC_CTX, Free> context(EVP_MAC_CTX_new(algorithm.get()));
-    check(context != nullptr, "could not make an HMAC context");
-    return context.get();
+/// HMAC-SHA256 with the key of the last time kept: setting one costs more than hashing a small body.
+class Hmac {
+  public:
+    Hmac() : algorithm_(EVP_MAC_fetch(nullptr, "HMAC", nullptr)) {
+        check(algorithm_ != nullptr, "this system does not provide HMAC");
+        context_.reset(EVP_MAC_CTX_new(algorithm_.get()));
+        check(context_ != nullptr, "could not make an HMAC context");
+    }
+
+    Sha256 of(ByteView secret, ByteView bytes) {
+        Sha256 digest;
+        std::size_t size = 0;
+        bool good = begin(secret);
+        good = good && EVP_MAC_update(context_.get(), bytes.data(), bytes.size()) == 1;
+        good = good && EVP_MAC_final(context_.get(), digest.data(), &size, digest.size()) == 1;
+        check(good && size == digest.size(), "this system could not compute HMAC-SHA256");
+        return digest;
+    }
+
+  private:
+    bool begin(ByteView secret) {
+        if (keyed_ && std::ranges::equal(secret, secret_))
+            return EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1;
+        keyed_ = false;
+        secret_.assign(secret.begin(), secret.end());
+        char digest_name[] = "SHA256";
+        const OSSL_PARAM parameters[] = {
+            OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name, 0),
+            OSSL_PARAM_construct_end()};
+        // A null key would mean the one of the last time.
+        const std::uint8_t no_byte = 0;
+        const std::uint8_t* key = secret.empty() ? &no_byte : secret.data();
+        keyed_ = EVP_MAC_init(context_.get(), key, secret.size(), parameters) == 1;
+        return keyed_;
+    }
+
+    std::unique_ptr<EVP_MAC, Free> algorithm_;
+    std::unique_ptr<EVP_MAC_CTX, Free> context_;
+    Bytes secret_;
+    bool keyed_ = false;
+};
+
+void ask_for_random(std::span<std::uint8_t> out) {
+    while (!out.empty()) {
+        const std::size_t step = std::min<std::size_t>(out.size(), std::numeric_limits<int>::max());
+        check(RAND_bytes(out.data(), static_cast<int>(step)) == 1, "this system has no random bytes");
+        out = out.subspan(step);
+    }
 }
+
+/// Nonces and the like are small and many, and asking costs more than making them: so for many at once. Each
+/// byte is given once, and leaves the store with that.
+class RandomStore {
+  public:
+    static constexpr std::size_t size = 1024;
+    void take(std::span<std::uint8_t> out) {
+        if (left_ < out.size()) {
+            ask_for_random(bytes_);
+            left_ = size;
+        }
+        left_ -= out.size();
+        std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(left_), out.size(), out.begin());
+        OPENSSL_cleanse(bytes_.data() + left_, out.size());
+    }
+
+  private:
+    std::array<std::uint8_t, size> bytes_{};
+    std::size_t left_ = 0;
+};
 
 }  // namespace
 
@@ -82,20 +145,8 @@ Sha256 sha256(ByteView bytes) {
 }
 
 Sha256 hmac_sha256(ByteView secret, ByteView bytes) {
-    char digest_name[] = "SHA256";
-    const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name, 0),
-                                     OSSL_PARAM_construct_end()};
-    // A null key would mean "the one of the last time".
-    const std::uint8_t no_byte = 0;
-    const std::uint8_t* key = secret.empty() ? &no_byte : secret.data();
-    EVP_MAC_CTX* context = hmac_context();
-    Sha256 digest;
-    std::size_t size = 0;
-    bool good = EVP_MAC_init(context, key, secret.size(), parameters) == 1;
-    good = good && EVP_MAC_update(context, bytes.data(), bytes.size()) == 1;
-    good = good && EVP_MAC_final(context, digest.data(), &size, digest.size()) == 1;
-    check(good && size == digest.size(), "this system could not compute HMAC-SHA256");
-    return digest;
+    thread_local Hmac hmac;
+    return hmac.of(secret, bytes);
 }
 
 bool equal_in_constant_time(ByteView a, ByteView b) {
@@ -103,11 +154,9 @@ bool equal_in_constant_time(ByteView a, ByteView b) {
 }
 
 void fill_random(std::span<std::uint8_t> out) {
-    while (!out.empty()) {
-        const std::size_t step = std::min<std::size_t>(out.size(), std::numeric_limits<int>::max());
-        check(RAND_bytes(out.data(), static_cast<int>(step)) == 1, "this system has no random bytes");
-        out = out.subspan(step);
-    }
+    if (out.size() > RandomStore::size / 4) return ask_for_random(out);
+    thread_local RandomStore store;
+    store.take(out);
 }
 
 }  // namespace onerepl
