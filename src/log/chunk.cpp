@@ -3,12 +3,15 @@
 
 #include "log/chunk.h"
 
+#include "capture/log_tables.h"
+#include "capture/own_table.h"
 #include "core/compression.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 
 extern "C" {
 #include "access/xact.h"
+#include "utils/fmgroids.h"
 }
 
 #include <algorithm>
@@ -74,14 +77,28 @@ std::optional<Bytes> load_chunk(Number n) {
     return record;
 }
 
+/// By hand, both: they delay a change that waits for its number.
 void store_sequences(Number n, ByteView record) {
-    pg::execute("INSERT INTO onerepl.sequence_record (n, body) VALUES ($1, $2)", {n, record});
+    const Datum body = pg::Param(record).value;
+    pg::call([&] {
+        const Datum values[] = {UInt64GetDatum(n), body};
+        capture::insert_row(capture::own_relation("sequence_record"), values);
+    });
 }
 
 std::optional<Bytes> load_sequences(Number n) {
-    std::optional<Bytes> record;
-    pg::query("SELECT body FROM onerepl.sequence_record WHERE n = $1", {n},
-              [&](const pg::Row& row) { record = row.bytea(0); });
+    varlena* const body = pg::call([&]() -> varlena* {
+        ScanKeyData key = capture::scan_key(1, BTEqualStrategyNumber, F_INT8EQ, UInt64GetDatum(n));
+        capture::OwnScan scan("sequence_record", "sequence_record_pkey", &key, 1);
+        HeapTuple row = scan.previous();
+        varlena* found = row == nullptr ? nullptr : PG_DETOAST_DATUM_COPY(scan.get(row, "body"));
+        scan.close();
+        return found;
+    });
+    if (body == nullptr) return std::nullopt;
+    const auto* first = reinterpret_cast<const std::uint8_t*>(VARDATA(body));
+    Bytes record(first, first + (VARSIZE(body) - VARHDRSZ));
+    pfree(body);
     return record;
 }
 

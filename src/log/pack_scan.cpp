@@ -37,20 +37,24 @@ Oid relation_called(const char* pattern, std::uint32_t table) {
 
 }  // namespace
 
-const LogTables::Opened& LogTables::open(std::uint32_t table) {
+LogTables::Opened& LogTables::open_table(std::uint32_t table) {
     Opened& opened = opened_.at(table);
     if (opened.table != nullptr) return opened;
-    const Oid table_id = relation_called("change_%u", table);
-    const Oid index_id = relation_called("change_%u_pkey", table);
-    pg::call([&] {
-        opened.table = table_open(table_id, AccessShareLock);
-        opened.index = index_open(index_id, AccessShareLock);
-    });
+    const Oid id = relation_called("change_%u", table);
+    opened.table = pg::call([&] { return table_open(id, AccessShareLock); });
+    return opened;
+}
+
+const LogTables::Opened& LogTables::open(std::uint32_t table) {
+    Opened& opened = open_table(table);
+    if (opened.index != nullptr) return opened;
+    const Oid id = relation_called("change_%u_pkey", table);
+    opened.index = pg::call([&] { return index_open(id, AccessShareLock); });
     return opened;
 }
 
 bool LogTables::is_empty(std::uint32_t table) {
-    const Opened& opened = open(table);
+    const Opened& opened = open_table(table);
     return pg::call([&] { return RelationGetNumberOfBlocks(opened.table) == 0; });
 }
 
@@ -58,7 +62,7 @@ void LogTables::close() {
     for (Opened& opened : opened_) {
         if (opened.table == nullptr) continue;
         pg::call([&] {
-            index_close(opened.index, AccessShareLock);
+            if (opened.index != nullptr) index_close(opened.index, AccessShareLock);
             table_close(opened.table, AccessShareLock);
         });
         opened = {};

@@ -21,7 +21,7 @@ class LogTables {
   public:
     struct Opened {
         Relation table = nullptr;
-        Relation index = nullptr;
+        Relation index = nullptr;  // opened when it is needed: most of the tables are empty
     };
     const Opened& open(std::uint32_t table);
     /// No snapshot taken before this call sees a row in it.
@@ -29,6 +29,8 @@ class LogTables {
     void close();
 
   private:
+    Opened& open_table(std::uint32_t table);
+
     std::array<Opened, log_table_limit> opened_{};
 };
 

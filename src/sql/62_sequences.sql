@@ -33,14 +33,16 @@ CREATE VIEW onerepl.followed_sequence AS
                         AND d.deptype IN ('a', 'i')));
 
 CREATE FUNCTION onerepl.sequence_here(link int, schema text, name text) RETURNS text
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE     -- whose plans are kept: it is asked with every record of sequences
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%I.%I', coalesce((SELECT t.schema FROM onerepl.target AS t
-                                     WHERE t.link = sequence_here.link AND t.remote_schema = sequence_here.schema AND t.remote_table = ''),
-                                    sequence_here.schema), sequence_here.name)
-    WHERE NOT EXISTS (SELECT FROM onerepl.target AS t
-                      WHERE t.link = sequence_here.link AND t.remote_schema = sequence_here.schema AND t.branch IS NOT NULL)
-$$;
+DECLARE
+    schema_here text;
+    is_shared bool;
+BEGIN
+    SELECT max(t.schema) FILTER (WHERE t.remote_table = ''), bool_or(t.branch IS NOT NULL) INTO schema_here, is_shared
+        FROM onerepl.target AS t WHERE t.link = sequence_here.link AND t.remote_schema = sequence_here.schema;
+    RETURN CASE WHEN is_shared THEN NULL ELSE format('%I.%I', coalesce(schema_here, sequence_here.schema), sequence_here.name) END;
+END $$;
 COMMENT ON FUNCTION onerepl.sequence_here(int, text, text) IS
 'What a sequence of the remote is called here; null where several remotes share tables, which no sequence of one of them fits.';
 
@@ -49,24 +51,28 @@ CREATE FUNCTION onerepl.set_sequence(link int, schema text, name text, last_valu
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    sequence regclass := to_regclass(onerepl.sequence_here(link, schema, name));
+    name_here text := onerepl.sequence_here(link, schema, name);
+    bounds record;
     is_new bool;
 BEGIN
     INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
         VALUES (link, schema, name, last_value, is_called)
         ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
         RETURNING s.xmax = 0 INTO is_new;
-    IF sequence IS NULL OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = sequence AND c.relkind = 'S') THEN
-        IF is_new AND onerepl.sequence_here(link, schema, name) IS NOT NULL THEN
+    SELECT s.seqrelid::regclass AS sequence, last_value BETWEEN s.seqmin AND s.seqmax AS fits INTO bounds
+        FROM pg_sequence AS s WHERE s.seqrelid = to_regclass(name_here);
+    IF bounds.sequence IS NULL THEN
+        IF is_new AND name_here IS NOT NULL THEN
             PERFORM onerepl.write_journal(1, link, 'P17', format('the remote''s sequence %I.%I is not here', schema, name),
                 'Create it before this database is promoted.');
         END IF;
-        RETURN;
+    ELSIF bounds.fits THEN
+        PERFORM setval(bounds.sequence, last_value, is_called);
+    ELSE
+        PERFORM onerepl.write_journal(2, link, 'P17',
+            format('sequence %s can not be set to the remote''s value %s', bounds.sequence, last_value),
+            'Give it the bounds that the remote''s has (ALTER SEQUENCE).');
     END IF;
-    PERFORM setval(sequence, last_value, is_called);
-EXCEPTION WHEN numeric_value_out_of_range THEN
-    PERFORM onerepl.write_journal(2, link, 'P17', format('sequence %s can not be set to the remote''s value %s', sequence, last_value),
-        'Give it the bounds that the remote''s has (ALTER SEQUENCE).');
 END $$;
 COMMENT ON FUNCTION onerepl.set_sequence(int, text, text, int8, bool) IS
 'Notes on the central where a sequence of the remote stands, and sets the one of that name here, if there is one.';
