@@ -19,6 +19,7 @@ namespace {
 
 /// Beside those of text, which are the remote's too.
 constexpr pg::FixedSetting settings_of_apply[] = {
+    // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
     {"session_replication_role", "replica"},
     {"xmloption", "content"},
     {"array_nulls", "on"},
@@ -33,13 +34,21 @@ std::string lock_timeout() {
 
 }  // namespace
 
-void prepare_session() {
+void begin_session() {
+    pg::call([] {
+        pg::fix_settings_of_text_for_session();
+        for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting_for_session(setting);
+    });
+}
+
+void prepare_session(bool look) {
     const std::string longest_wait = lock_timeout();
     pg::call([&] {
         // An administrator may keep users from writing by default_transaction_read_only.
         XactReadOnly = false;
         if (strcmp(GetConfigOption("lock_timeout", false, false), "0") == 0)
             pg::fix_setting({"lock_timeout", longest_wait.c_str()});
+        if (!look) return;
         pg::fix_settings_of_text();
         for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting(setting);
     });

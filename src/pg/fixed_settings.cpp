@@ -39,6 +39,14 @@ void fix_settings_of_text() {
     for (const FixedSetting& setting : settings_of_text) fix_setting(setting);
 }
 
+void fix_setting_for_session(const FixedSetting& setting) {
+    if (!is_as_wanted(setting)) SetConfigOption(setting.name, setting.value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+void fix_settings_of_text_for_session() {
+    for (const FixedSetting& setting : settings_of_text) fix_setting_for_session(setting);
+}
+
 int begin_fixed_settings() {
     const int level = NewGUCNestLevel();
     fix_settings_of_text();

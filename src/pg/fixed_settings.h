@@ -20,6 +20,10 @@ void fix_setting(const FixedSetting& setting);
 /// The same for all that text may depend on.
 void fix_settings_of_text();
 
+/// Both as the session's default, so that later calls of the former find nothing to do.
+void fix_setting_for_session(const FixedSetting& setting);
+void fix_settings_of_text_for_session();
+
 /// fix_settings_of_text in a nesting level of its own, which is given for `end_fixed_settings`. May ereport;
 /// an error's rollback restores the settings.
 int begin_fixed_settings();

@@ -62,6 +62,20 @@ void store_position(int link, std::int64_t seq, Number written, const Identity& 
     });
 }
 
+/// By hand, too. The link has never been there before, so no other row has these numbers.
+void store_received(int link, Range numbers, const Bytes& frames) {
+    const Datum bytes = pg::Param(ByteView(frames)).value;
+    pg::call([&] {
+        const Datum values[] = {Int32GetDatum(link),
+                                UInt64GetDatum(numbers.first),
+                                Int32GetDatum(0),  // part
+                                UInt64GetDatum(numbers.last),
+                                bytes,
+                                TimestampTzGetDatum(GetCurrentTimestamp())};
+        capture::insert_row(capture::own_relation("received"), values);
+    });
+}
+
 /// As onerepl_status() knows the states of a remote.
 const char* state_name(const RemoteHeader& header) {
     if (header.stop != Stop::none) return "stopped";
@@ -296,10 +310,7 @@ void LinkReceiver::move_position(Turn& turn, Number written, bool from_queue) {
         finish_waiting(link_.id, written, keep_log);
     } else if (keep_log) {
         const Range numbers{before + 1, written};
-        pg::execute(
-            "INSERT INTO onerepl.received (link, first, last, frames) VALUES ($1, $2, $3, $4) ON CONFLICT DO "
-            "NOTHING",
-            {link_.id, numbers.first, numbers.last, frames_for_log(turn, numbers)});
+        store_received(link_.id, numbers, frames_for_log(turn, numbers));
     }
     if (turn.known.any) finish_failures(link_.id, written);
 }

@@ -1,6 +1,7 @@
 // A receiver: one of the processes that answer at a central's HTTP port, and write what comes.
 #include "pg/pg.h"
 
+#include "apply/session.h"
 #include "http/server.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
@@ -10,10 +11,6 @@
 #include "worker/housekeeping.h"
 #include "worker/shared.h"
 #include "worker/worker.h"
-
-extern "C" {
-#include "utils/guc.h"
-}
 
 #include <algorithm>
 #include <memory>
@@ -154,8 +151,7 @@ class Receiver : public http::Handler {
 void run(Oid database) {
     const int index = worker::start(database).index;
     if (!shared::register_worker(shared::WorkerKind::receiver, index)) worker::finish();
-    // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
-    pg::call([] { SetConfigOption("session_replication_role", "replica", PGC_SUSET, PGC_S_OVERRIDE); });
+    apply::begin_session();
     Receiver(index).run();
 }
 

@@ -39,17 +39,21 @@ struct Database {
     TimestampTz suspended_until;
 };
 
-struct Link {
+struct LinkKey {
     Oid database;
     int link;
-    alignas(8) unsigned char memory[link_memory_size];
+};
+
+struct LinkMemory {
+    alignas(8) unsigned char bytes[link_memory_size];
 };
 
 struct State {
     slock_t mutex;
     Latch* launcher;
     Database databases[max_databases];
-    Link links[max_links];
+    LinkKey links[max_links];  // apart, because it is searched for each body
+    LinkMemory link_memory[max_links];
 };
 
 State* state = nullptr;
@@ -297,21 +301,21 @@ void set_capture_stopped(bool stopped) {
 
 void* link_memory(int link) {
     if (!state) return nullptr;
-    Link* found = nullptr;
-    Link* unused = nullptr;
+    LinkKey* found = nullptr;
+    LinkKey* unused = nullptr;
     SpinLockAcquire(&state->mutex);
-    for (Link& each : state->links) {
+    for (LinkKey& each : state->links) {
         if (each.database == MyDatabaseId && each.link == link) found = &each;
         if (each.database == InvalidOid && !unused) unused = &each;
+        if (found) break;
     }
     if (!found && unused) {
         found = unused;
-        memset(static_cast<void*>(found), 0, sizeof *found);
-        found->database = MyDatabaseId;
-        found->link = link;
+        *found = {MyDatabaseId, link};
+        memset(&state->link_memory[found - state->links], 0, sizeof(LinkMemory));
     }
     SpinLockRelease(&state->mutex);
-    return found ? found->memory : nullptr;
+    return found ? &state->link_memory[found - state->links] : nullptr;
 }
 
 namespace {
