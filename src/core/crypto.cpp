@@ -1,6 +1,6 @@
 // OpenSSL's digests behind plain functions. Algorithms are fetched once and contexts kept, one per thread,
-// because both cost more than hashing a small frame. No process may fork after it has used them, or both
-// would give the same random bytes: PostgreSQL's postmaster never does.
+// because both cost more than hashing a small frame. No process may fork after it has used them,
+// or both would give the same random bytes: PostgreSQL's postmaster never uses them.
 #include "core/crypto.h"
 
 #include <openssl/core_names.h>
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 namespace onerepl {
@@ -59,31 +60,33 @@ Digest<16>& md5_digest() {
     return digest;
 }
 
-/// HMAC-SHA256 with the key of the last time kept: setting one costs more than hashing a small body.
+/// HMAC-SHA256 with the key of the last time kept: setting one costs more than hashing a small body. Copies
+/// of what holds the key are used, since beginning anew with the same key is not possible before
+/// OpenSSL 3.0.3.
 class Hmac {
   public:
     Hmac() : algorithm_(EVP_MAC_fetch(nullptr, "HMAC", nullptr)) {
         check(algorithm_ != nullptr, "this system does not provide HMAC");
-        context_.reset(EVP_MAC_CTX_new(algorithm_.get()));
-        check(context_ != nullptr, "could not make an HMAC context");
+        keyed_.reset(EVP_MAC_CTX_new(algorithm_.get()));
+        check(keyed_ != nullptr, "could not make an HMAC context");
     }
 
     Sha256 of(ByteView secret, ByteView bytes) {
         Sha256 digest;
         std::size_t size = 0;
-        bool good = begin(secret);
-        good = good && EVP_MAC_update(context_.get(), bytes.data(), bytes.size()) == 1;
-        good = good && EVP_MAC_final(context_.get(), digest.data(), &size, digest.size()) == 1;
+        set_key(secret);
+        const std::unique_ptr<EVP_MAC_CTX, Free> context(EVP_MAC_CTX_dup(keyed_.get()));
+        bool good = context != nullptr;
+        good = good && EVP_MAC_update(context.get(), bytes.data(), bytes.size()) == 1;
+        good = good && EVP_MAC_final(context.get(), digest.data(), &size, digest.size()) == 1;
         check(good && size == digest.size(), "this system could not compute HMAC-SHA256");
         return digest;
     }
 
   private:
-    bool begin(ByteView secret) {
-        if (keyed_ && std::ranges::equal(secret, secret_))
-            return EVP_MAC_init(context_.get(), nullptr, 0, nullptr) == 1;
-        keyed_ = false;
-        secret_.assign(secret.begin(), secret.end());
+    void set_key(ByteView secret) {
+        if (secret_ && std::ranges::equal(secret, *secret_)) return;
+        secret_.reset();
         char digest_name[] = "SHA256";
         const OSSL_PARAM parameters[] = {
             OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name, 0),
@@ -91,14 +94,14 @@ class Hmac {
         // A null key would mean the one of the last time.
         const std::uint8_t no_byte = 0;
         const std::uint8_t* key = secret.empty() ? &no_byte : secret.data();
-        keyed_ = EVP_MAC_init(context_.get(), key, secret.size(), parameters) == 1;
-        return keyed_;
+        check(EVP_MAC_init(keyed_.get(), key, secret.size(), parameters) == 1,
+              "this system could not set the key of HMAC-SHA256");
+        secret_.emplace(secret.begin(), secret.end());
     }
 
     std::unique_ptr<EVP_MAC, Free> algorithm_;
-    std::unique_ptr<EVP_MAC_CTX, Free> context_;
-    Bytes secret_;
-    bool keyed_ = false;
+    std::unique_ptr<EVP_MAC_CTX, Free> keyed_;
+    std::optional<Bytes> secret_;  // of `keyed_`
 };
 
 void ask_for_random(std::span<std::uint8_t> out) {
@@ -116,6 +119,7 @@ class RandomStore {
     static constexpr std::size_t size = 1024;
     void take(std::span<std::uint8_t> out) {
         if (left_ < out.size()) {
+            left_ = 0;
             ask_for_random(bytes_);
             left_ = size;
         }

@@ -33,6 +33,14 @@ TEST(Crypto, AnEmptySecretIsNotTheOneBefore) {
     EXPECT_NE(hmac_sha256(view("secret"), view("x")), empty);
 }
 
+TEST(Crypto, TheKeyOfTheLastTimeGivesTheSameAgain) {
+    const Sha256 once = hmac_sha256(view("secret"), view("x"));
+    EXPECT_EQ(hmac_sha256(view("secret"), view("x")), once);
+    EXPECT_NE(hmac_sha256(view("secret"), view("y")), once);
+    EXPECT_NE(hmac_sha256(view("another"), view("x")), once);
+    EXPECT_EQ(hmac_sha256(view("secret"), view("x")), once);
+}
+
 TEST(Crypto, ComparesLengthAndContent) {
     EXPECT_TRUE(equal_in_constant_time(view("same"), view("same")));
     EXPECT_FALSE(equal_in_constant_time(view("same"), view("sane")));
