@@ -47,9 +47,8 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
     committing_ = false;
     try {
         pg::in_transaction([&] {
-            const bool holds = options_.memory_holds && std::exchange(first_step_, false);
-            prepare_session(!holds);
-            writer_.begin(holds);
+            prepare_session();
+            writer_.begin(options_.memory_holds && std::exchange(first_step_, false));
             write_and_note(mode, limit);
             if (written_ == outcome_.written) return;
             foreign_ = true;

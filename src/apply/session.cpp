@@ -1,5 +1,5 @@
-// Fixed settings for each B transaction: values must come out bit-equal, and no role's search_path may lead
-// apply astray.
+// Fixed settings for the worker, and once more for each B transaction, since what a trigger does at a commit
+// may change them: values must come out bit-equal, and no role's search_path may lead apply astray.
 #include "apply/session.h"
 
 #include "pg/fixed_settings.h"
@@ -7,7 +7,11 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "utils/guc.h"
+#include "commands/trigger.h"
+#include "jit/jit.h"
+#include "storage/proc.h"
+#include "utils/array.h"
+#include "utils/xml.h"
 }
 
 #include <algorithm>
@@ -20,10 +24,11 @@ namespace {
 /// Beside those of text, which are the remote's too.
 constexpr pg::FixedSetting settings_of_apply[] = {
     // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
-    {"session_replication_role", "replica"},
-    {"xmloption", "content"},
-    {"array_nulls", "on"},
-    {"jit", "off"},
+    {"session_replication_role", "replica",
+     [] { return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA; }},
+    {"xmloption", "content", [] { return xmloption == XMLOPTION_CONTENT; }},
+    {"array_nulls", "on", [] { return Array_nulls; }},
+    {"jit", "off", [] { return !jit_enabled; }},
 };
 
 /// The worker serves other links too, and the remote waits for its answer: it does not wait for a lock for
@@ -41,14 +46,12 @@ void begin_session() {
     });
 }
 
-void prepare_session(bool look) {
+void prepare_session() {
     const std::string longest_wait = lock_timeout();
     pg::call([&] {
         // An administrator may keep users from writing by default_transaction_read_only.
         XactReadOnly = false;
-        if (strcmp(GetConfigOption("lock_timeout", false, false), "0") == 0)
-            pg::fix_setting({"lock_timeout", longest_wait.c_str()});
-        if (!look) return;
+        pg::fix_setting({"lock_timeout", longest_wait.c_str(), [] { return LockTimeout != 0; }});
         pg::fix_settings_of_text();
         for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting(setting);
     });

@@ -3,12 +3,12 @@
 
 namespace onerepl::apply {
 
-/// Once for a worker that applies: what prepare_session wants becomes the session's default. Outside of a
-/// transaction.
+/// Once for a worker that applies: what prepare_session wants becomes the session's default, so that there is
+/// little left to do for it. Outside of a transaction.
 void begin_session();
 
-/// For the current transaction: search_path, session_replication_role, what the text forms of values depend
-/// on, and how long a lock is waited for. Not `look`: what begin_session has set is taken to hold.
-void prepare_session(bool look);
+/// For the current transaction only: search_path, session_replication_role, what the text forms of values
+/// depend on, and how long a lock is waited for.
+void prepare_session();
 
 }  // namespace onerepl::apply

@@ -31,7 +31,7 @@ class Trial {
     TrialResult run(const KnownError& known) {
         try {
             pg::in_transaction([&] {
-                prepare_session(true);
+                prepare_session();
                 writer_.begin(false);
                 source_.rewind(next_);
                 try_records();

@@ -2,7 +2,13 @@
 #include "pg/fixed_settings.h"
 
 extern "C" {
+#include "catalog/namespace.h"
+#include "pgtime.h"
+#include "utils/builtins.h"
+#include "utils/bytea.h"
+#include "utils/float.h"
 #include "utils/guc.h"
+#include "utils/pg_locale.h"
 }
 
 namespace onerepl::pg {
@@ -10,28 +16,21 @@ namespace onerepl::pg {
 namespace {
 
 constexpr FixedSetting settings_of_text[] = {
-    {"datestyle", "ISO", true},  // the order of day and month does not matter to ISO output, nor to reading
-                                 // that
-    {"intervalstyle", "postgres"},
-    {"extra_float_digits", "3"},
-    {"bytea_output", "hex"},
-    {"timezone", "UTC"},
-    {"search_path", "pg_catalog"},
-    {"lc_monetary", "C"},
-    {"quote_all_identifiers", "off"},
+    // The order of day and month does not matter to ISO output, nor to reading that.
+    {"datestyle", "ISO", [] { return DateStyle == USE_ISO_DATES; }},
+    {"intervalstyle", "postgres", [] { return IntervalStyle == INTSTYLE_POSTGRES; }},
+    {"extra_float_digits", "3", [] { return extra_float_digits == 3; }},
+    {"bytea_output", "hex", [] { return bytea_output == BYTEA_OUTPUT_HEX; }},
+    {"timezone", "UTC", [] { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }},
+    {"search_path", "pg_catalog", [] { return strcmp(namespace_search_path, "pg_catalog") == 0; }},
+    {"lc_monetary", "C", [] { return strcmp(locale_monetary, "C") == 0; }},
+    {"quote_all_identifiers", "off", [] { return !quote_all_identifiers; }},
 };
-
-bool is_as_wanted(const FixedSetting& setting) {
-    const char* present = GetConfigOption(setting.name, false, false);
-    if (!present) return false;
-    return setting.prefix_is_enough ? strncmp(present, setting.value, strlen(setting.value)) == 0
-                                    : strcmp(present, setting.value) == 0;
-}
 
 }  // namespace
 
 void fix_setting(const FixedSetting& setting) {
-    if (is_as_wanted(setting)) return;
+    if (setting.holds()) return;
     set_config_option(setting.name, setting.value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
@@ -40,7 +39,7 @@ void fix_settings_of_text() {
 }
 
 void fix_setting_for_session(const FixedSetting& setting) {
-    if (!is_as_wanted(setting)) SetConfigOption(setting.name, setting.value, PGC_SUSET, PGC_S_OVERRIDE);
+    SetConfigOption(setting.name, setting.value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 void fix_settings_of_text_for_session() {

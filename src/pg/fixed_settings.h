@@ -9,8 +9,8 @@ namespace onerepl::pg {
 struct FixedSetting {
     const char* name;
     const char* value;
-    /// A present value that begins like this is as good.
-    bool prefix_is_enough = false;
+    /// Whether the session has this value: quicker than asking for it by name, for each row of some tables.
+    bool (*holds)();
 };
 
 /// Gives the setting this value, unless it has it, until the end of the innermost nesting level of settings
@@ -20,7 +20,7 @@ void fix_setting(const FixedSetting& setting);
 /// The same for all that text may depend on.
 void fix_settings_of_text();
 
-/// Both as the session's default, so that later calls of the former find nothing to do.
+/// Both as the session's default, whatever is configured now or later. Outside of a transaction.
 void fix_setting_for_session(const FixedSetting& setting);
 void fix_settings_of_text_for_session();
 
