@@ -14,7 +14,7 @@ namespace onerepl::log {
 
 namespace {
 
-constexpr std::uint8_t layout_version = 2;
+constexpr std::uint8_t layout_version = 3;
 
 enum ColumnFlag : std::uint8_t {
     flag_dropped = 1,
@@ -118,8 +118,9 @@ void fill_attribute(Form_pg_attribute attribute, const LayoutColumn& column) {
 
 bool Layout::same_as(const Layout& other) const {
     return relation == other.relation && schema == other.schema && table == other.table &&
-           columns == other.columns && unique_sets == other.unique_sets && root_schema == other.root_schema &&
-           root_table == other.root_table && partition_condition == other.partition_condition;
+           columns == other.columns && unique_sets == other.unique_sets && root == other.root &&
+           root_schema == other.root_schema && root_table == other.root_table &&
+           partition_condition == other.partition_condition;
 }
 
 bool Layout::has_key() const {
@@ -194,6 +195,7 @@ Bytes encode_layout(const Layout& layout) {
     out.u16(static_cast<std::uint16_t>(layout.columns.size()));
     for (const LayoutColumn& column : layout.columns) put_column(out, column);
     put_sets(out, layout.unique_sets);
+    out.u32(layout.root);
     put_text(out, layout.root_schema);
     put_text(out, layout.root_table);
     put_text(out, layout.partition_condition);
@@ -213,6 +215,7 @@ std::optional<Layout> decode_layout(ByteView bytes, std::uint64_t id) {
         if (layout.columns.back().number != static_cast<std::int16_t>(layout.columns.size())) in.fail();
     }
     if (!get_sets(in, layout.columns.size(), layout.unique_sets)) return std::nullopt;
+    layout.root = in.u32();
     layout.root_schema = get_text(in);
     layout.root_table = get_text(in);
     layout.partition_condition = get_text(in);

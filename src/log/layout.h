@@ -60,7 +60,7 @@ struct Layout {
     std::vector<std::vector<std::uint16_t>> unique_sets;
     /// The tracked table that the relation is a partition of: its rows travel under that one's name, so that
     /// B may have other partitions, or none. InvalidOid, empty: none.
-    Oid root = InvalidOid;  // not part of the encoding
+    Oid root = InvalidOid;
     std::string root_schema;
     std::string root_table;
     /// What the partition's rows fulfil (SQL, under fixed settings); empty: nothing.

@@ -129,12 +129,11 @@ void LinkFilters::load() {
 }
 
 const LinkFilter* LinkFilters::find(const Layout& layout, Number n) const {
+    // Not by name: it may have got another one since.
+    const Oid table = OidIsValid(layout.root) ? layout.root : layout.relation;
     for (const LinkFilter& filter : filters_) {
         if (filter.after >= n) continue;
-        const bool is_it = layout.root_table.empty()
-                               ? layout.relation == filter.relation
-                               : layout.root_schema == filter.schema && layout.root_table == filter.table;
-        if (is_it) return filter.chooses ? &filter : nullptr;
+        if (filter.relation == table) return filter.chooses ? &filter : nullptr;
     }
     return nullptr;
 }
