@@ -6,7 +6,9 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
 #include "utils/guc.h"
 #include "utils/syscache.h"
 }
@@ -18,6 +20,14 @@ Oid owner_of(Oid relation) {
     if (!HeapTupleIsValid(tuple))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u does not exist", relation)));
     const Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+Oid owner_of_schema(const char* schema) {
+    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(get_namespace_oid(schema, false)));
+    if (!HeapTupleIsValid(tuple)) elog(ERROR, "schema \"%s\" is gone", schema);
+    const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
     ReleaseSysCache(tuple);
     return owner;
 }

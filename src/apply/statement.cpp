@@ -5,18 +5,14 @@
 #include "capture/statement.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
-#include "pg/transaction.h"
 
 extern "C" {
-#include "access/htup_details.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_namespace.h"
 #include "mb/pg_wchar.h"
-#include "nodes/parsenodes.h"
-#include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 }
+
+#include <utility>
 
 namespace onerepl::apply {
 
@@ -26,21 +22,12 @@ std::string quoted(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
 }
 
-/// Plain.
-Oid owner_of_schema(const char* name) {
-    const Oid schema = get_namespace_oid(name, false);
-    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
-    if (!HeapTupleIsValid(tuple)) elog(ERROR, "schema %u is gone", schema);
-    const Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
-/// The table's owner; that of its schema if the statement is about that, or if there is no such table, so
-/// that the statement may make it.
-Oid owner_of_named(const Target& target, bool whole_schema) {
+/// The table's owner; that of its schema if there is no such table, so that the statement may make it; or of
+/// the schema that the statement is about.
+Oid owner_of_named(const Target& target, const NewName& name) {
     return pg::call([&] {
-        const Oid relation = whole_schema ? InvalidOid : find_relation(target);
+        if (!name.old_schema.empty()) return owner_of_schema(name.old_schema.c_str());
+        const Oid relation = find_relation(target);
         return OidIsValid(relation) ? owner_of(relation) : owner_of_schema(target.schema.c_str());
     });
 }
@@ -66,64 +53,21 @@ bool is_elsewhere(const Target& target) {
            target.name != target.description.name;
 }
 
-[[noreturn]] void refuse_elsewhere(const Target& target, const std::string& text) {
-    throw pg::Error("0A000",
-                    "the remote changed its table " + quoted(target.description) + ", which is " +
-                        target.schema + "." + target.name + " here",
-                    "Make the same change here, and resolve this record with 'skip'.", text);
-}
-
-struct PlainName {
-    const char* schema;  // null: as it was
-    const char* table;
-    bool whole_schema;
-};
-
-/// Plain: what the statement makes of its table's name.
-PlainName plain_new_name(const char* text) {
-    PlainName name{nullptr, nullptr, false};
-    ListCell* cell;
-    foreach (cell, pg_parse_query(text)) {
-        const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
-        if (IsA(statement, RenameStmt)) {
-            const auto* rename = reinterpret_cast<const RenameStmt*>(statement);
-            if (rename->renameType == OBJECT_TABLE) name.table = rename->newname;
-            name.whole_schema = rename->renameType == OBJECT_SCHEMA;
-            if (name.whole_schema) name.schema = rename->newname;
-        } else if (IsA(statement, AlterObjectSchemaStmt)) {
-            name.schema = reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->newschema;
-        }
-    }
-    return name;
-}
-
-struct Name {
-    std::string schema;  // empty: as it was
-    std::string table;
-    bool whole_schema = false;
-};
-
-/// The remote may be of a newer version of PostgreSQL, with statements that can not be parsed here; those
-/// that give another name always can.
-Name new_name(const std::string& text) {
-    Name name;
-    try {
-        pg::in_subtransaction([&] {
-            const PlainName plain = pg::call([&] { return plain_new_name(text.c_str()); });
-            if (plain.schema != nullptr) name.schema = plain.schema;
-            if (plain.table != nullptr) name.table = plain.table;
-            name.whole_schema = plain.whole_schema;
-        });
-    } catch (const pg::Error& error) {
-        if (error.sqlstate() != "42601") throw;
-    }
-    return name;
+[[noreturn]] void refuse_elsewhere(const Target& target, const NewName& name, const std::string& text) {
+    throw pg::Error(
+        "0A000",
+        "the remote changed its table " + quoted(target.description) + ", which is " + target.schema + "." +
+            target.name + " here",
+        name.empty() ? "Make the same change here, and resolve this record with 'skip'."
+                     : "Say where the rows of the new name go (onerepl_set_target), and resolve this record "
+                       "with 'skip'.",
+        text);
 }
 
 /// The rows of a table that got another name go to the table of that name from now on. If there is one, and
 /// the one of the old name is still here, that is another table, as when two tables change their names.
-void check_new_name(int link, const Target& target, const Name& name, const std::string& text) {
-    if (name.schema.empty() && name.table.empty()) return;
+void check_new_name(int link, const Target& target, const NewName& name, const std::string& text) {
+    if (name.empty()) return;
     Target renamed;
     renamed.encoding = target.encoding;
     renamed.description.schema = name.schema.empty() ? target.description.schema : name.schema;
@@ -139,12 +83,42 @@ void check_new_name(int link, const Target& target, const Name& name, const std:
 }
 
 /// A schema that got another name has a record for each of its tracked tables; executing one was enough.
-bool is_done(const Target& target, const Name& name) {
-    if (!name.whole_schema) return false;
+bool is_done(const NewName& name) {
+    if (name.old_schema.empty()) return false;
     return pg::call([&] {
-        return !OidIsValid(get_namespace_oid(target.schema.c_str(), true)) &&
+        return !OidIsValid(get_namespace_oid(name.old_schema.c_str(), true)) &&
                OidIsValid(get_namespace_oid(name.schema.c_str(), true));
     });
+}
+
+/// So is telling (P16). Between two of them there is the new description of a table.
+bool is_told(int link, Number n, const NewName& name, const std::string& text) {
+    static struct {
+        int link;
+        Number n;
+        std::string text;
+    } last;
+    const bool same = last.link == link && last.text == text && n > last.n && n - last.n <= 2;
+    last = {link, n, text};
+    return same && !name.old_schema.empty();
+}
+
+/// The tables of others would get another name, too.
+void check_others_in(const NewName& name, int link, const std::string& text) {
+    if (name.old_schema.empty()) return;
+    const auto other = pg::query_text(
+        "SELECT l.name FROM onerepl.guarded AS g JOIN onerepl.link AS l ON l.id = g.link"
+        " JOIN pg_catalog.pg_class AS c ON c.oid = g.relation"
+        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = $2 AND g.link <> $1 LIMIT 1",
+        {link, name.old_schema});
+    if (!other) return;
+    throw pg::Error("0A000",
+                    "the remote renamed its schema " + name.old_schema + ", where link \"" + *other +
+                        "\" has tables here, too",
+                    "Let the new name mean this schema (onerepl_set_target), and resolve this record with "
+                    "'skip'.",
+                    text);
 }
 
 [[noreturn]] void refuse(const std::string& text) {
@@ -163,16 +137,11 @@ struct Sql {
 
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
-void execute(int link, Number n, const Sql& sql, const Target* target) {
-    Oid role = InvalidOid;
-    if (target != nullptr) {
-        if (is_elsewhere(*target)) refuse_elsewhere(*target, sql.text);
-        const Name name = new_name(sql.text);
-        if (is_done(*target, name)) return;
-        role = owner_of_named(*target, name.whole_schema);
-    } else {
-        role = owner_of_extension();
-    }
+NewName execute(int link, Number n, const Sql& sql, const Target* target, const NewName& name) {
+    if (target != nullptr && is_elsewhere(*target)) refuse_elsewhere(*target, name, sql.text);
+    if (is_done(name)) return {};
+    check_others_in(name, link, sql.text);
+    const Oid role = target != nullptr ? owner_of_named(*target, name) : owner_of_extension();
     // For a further central.
     const capture::Recording recording = target != nullptr ? capture::Recording::changes
                                          : is_a_remote()   ? capture::Recording::all
@@ -181,27 +150,34 @@ void execute(int link, Number n, const Sql& sql, const Target* target) {
         pg::call([&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });
     });
     tell(link, n, Level::information, "executed as on the remote: " + sql.text);
+    const NewName done = target != nullptr ? name : new_name(sql.text);
+    return done.old_schema.empty() ? NewName{} : done;
 }
 
 }  // namespace
 
-void apply_statement(int link, Number n, const Statement& statement, const Target* target) {
-    if (statement.dropped)
-        return tell(link, n, Level::warning,
-                    "the remote dropped its table " + quoted(target->description) + "; it stays here");
+NewName apply_statement(int link, Number n, const Statement& statement, const Target* target) {
+    if (statement.dropped) {
+        tell(link, n, Level::warning,
+             "the remote dropped its table " + quoted(target->description) + "; it stays here");
+        return {};
+    }
     const std::string encoding_name(statement.encoding.begin(), statement.encoding.end());
     const int encoding = pg_char_to_encoding(encoding_name.c_str());
     if (encoding < 0)
         throw pg::Error("22023", "encoding \"" + encoding_name + "\" of the remote is not known here");
     const std::string text = to_server(statement.text, encoding);
+    const NewName name = statement.captured ? new_name(text) : NewName{};
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
-    if (executes) return execute(link, n, {text, to_server(statement.search_path, encoding)}, target);
+    if (executes) return execute(link, n, {text, to_server(statement.search_path, encoding)}, target, name);
     if (!statement.captured) refuse(text);
-    check_new_name(link, *target, new_name(text), text);
-    tell(link, n, Level::information,
-         "the remote changed its table " + quoted(target->description) + ": " + text,
-         "If the table here does not fit, the link stops at the first row that can not be written.");
+    check_new_name(link, *target, name, text);
+    if (!is_told(link, n, name, text))
+        tell(link, n, Level::information,
+             "the remote changed its table " + quoted(target->description) + ": " + text,
+             "If the table here does not fit, the link stops at the first row that can not be written.");
+    return {};
 }
 
 }  // namespace onerepl::apply

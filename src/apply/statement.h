@@ -3,6 +3,7 @@
 
 #include "pg/pg.h"
 
+#include "apply/new_name.h"
 #include "apply/target.h"
 
 namespace onerepl::apply {
@@ -11,7 +12,7 @@ namespace onerepl::apply {
 /// for one of the administrator. In a transaction with SPI connected; no table is open. Throws pg::Error:
 /// 55000 if it is an administrator's and the link executes none; 0A000 if the table is called
 /// otherwise here; 3F000 if neither table nor schema is here;
-/// and what the statement throws.
-void apply_statement(int link, Number n, const Statement& statement, const Target* target);
+/// and what the statement throws. Gives the name that a whole schema has got here by it, else nothing.
+NewName apply_statement(int link, Number n, const Statement& statement, const Target* target);
 
 }  // namespace onerepl::apply

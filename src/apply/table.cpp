@@ -7,7 +7,6 @@ extern "C" {
 #include "catalog/pg_class.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 }
 

@@ -7,7 +7,6 @@
 extern "C" {
 #include "catalog/pg_class.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 }
 
 #include <map>
@@ -24,17 +23,11 @@ struct TableFacts {
 
 TableFacts facts_of(Oid relation) {
     return pg::call([&] {
-        HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-        if (!HeapTupleIsValid(tuple))
-            ereport(ERROR,
-                    (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u does not exist", relation)));
-        const Form_pg_class form = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple));
         TableFacts facts;
-        facts.owner = form->relowner;
-        facts.partitioned = form->relkind == RELKIND_PARTITIONED_TABLE;
-        facts.name =
-            quote_qualified_identifier(get_namespace_name(form->relnamespace), NameStr(form->relname));
-        ReleaseSysCache(tuple);
+        facts.owner = owner_of(relation);
+        facts.partitioned = get_rel_relkind(relation) == RELKIND_PARTITIONED_TABLE;
+        facts.name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
+                                                get_rel_name(relation));
         return facts;
     });
 }

@@ -13,7 +13,6 @@
 #include "apply/truncate.h"
 #include "apply/verify.h"
 
-#include <algorithm>
 #include "pg/journal.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -46,6 +45,7 @@ void Writer::begin(bool memory_holds) {
     truncates_.clear();
     sequences_.clear();
     sequences_were_reset_ = false;
+    renamed_schemas_.clear();
     pg::call([&] { begin_batch(batch_, link_); });
     if (memory_holds) return;
     targets_.begin_transaction();
@@ -267,7 +267,8 @@ void Writer::write_statement() {
         close_tables(batch_);
         count_command(batch_);
     });
-    apply_statement(link_, batch_.n, record_.statement, target);
+    NewName renamed = apply_statement(link_, batch_.n, record_.statement, target);
+    if (!renamed.old_schema.empty()) renamed_schemas_.push_back(std::move(renamed));
     batch_.uncounted = true;
 }
 
@@ -284,8 +285,13 @@ void Writer::set_sequences() {
     for (const auto& [name, at] : sequences_)
         pg::execute("SELECT onerepl.set_sequence($1, $2, $3, $4, $5)",
                     {link_, name.first, name.second, at.last_value, at.is_called});
-    // TRUNCATE ... RESTART IDENTITY: the values that came before it are those behind it.
-    if (sequences_were_reset_) pg::execute("SELECT onerepl.set_sequences($1)", {link_});
+    for (const NewName& renamed : renamed_schemas_)
+        pg::execute("SELECT onerepl.forget_renamed_sequences($1, $2, $3)",
+                    {link_, renamed.old_schema, renamed.schema});
+    // After TRUNCATE ... RESTART IDENTITY the values that came before it hold; and A tells of its sequences
+    // under the new name of a schema before it tells of the name.
+    if (sequences_were_reset_ || !renamed_schemas_.empty())
+        pg::execute("SELECT onerepl.set_sequences($1)", {link_});
 }
 
 void Writer::add_truncate() {

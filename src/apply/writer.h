@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apply/applier.h"
+#include "apply/new_name.h"
 #include "apply/partition_of_remote.h"
 #include "apply/refresh_windows.h"
 #include "apply/target.h"
@@ -86,6 +87,7 @@ class Writer {
     /// By schema and name; set when the B transaction ends, so that each is set once.
     std::map<std::pair<std::string, std::string>, SequenceAt> sequences_;
     bool sequences_were_reset_ = false;
+    std::vector<NewName> renamed_schemas_;
 };
 
 }  // namespace onerepl::apply

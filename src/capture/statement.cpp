@@ -9,10 +9,12 @@
 
 extern "C" {
 #include "access/table.h"
+#include "catalog/pg_inherits.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
+#include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/guc.h"
@@ -131,11 +133,25 @@ void cut_out(const hooks::Ddl& ddl, const char** text, std::size_t* size) {
     }
 }
 
+bool is_of_schema(const Node* statement) {
+    return IsA(statement, RenameStmt) &&
+           reinterpret_cast<const RenameStmt*>(statement)->renameType == OBJECT_SCHEMA;
+}
+
+/// PostgreSQL lets writers of a schema's tables go on while the schema gets another name. What they have
+/// captured under the old one must come before it (P4), so they end first; and what comes later has to wait.
+/// Plain.
+void wait_for_writers(Oid relation) {
+    LockRelationOid(relation, ShareRowExclusiveLock);
+    find_all_inheritors(relation, ShareRowExclusiveLock, nullptr);
+}
+
 /// The statement that runs changes this tracked table, and has done it: it is recorded under the table's old
 /// description, and the new one after it. Plain.
 void record_running(Oid relation) {
     const hooks::Ddl* const ddl = hooks::running_ddl();
     if (ddl == nullptr || !changes_shape(ddl->statement) || !begin_capture()) return;
+    if (is_of_schema(ddl->statement)) wait_for_writers(relation);
     std::uint64_t before = newest_description(relation).id;
     Relation table = table_open(relation, AccessShareLock);
     // One that was never described, because no row has changed, is told as it is now.

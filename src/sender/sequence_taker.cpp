@@ -17,6 +17,7 @@ extern "C" {
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 }
 
 namespace onerepl::sender {
@@ -32,6 +33,10 @@ constexpr Time rest_after_failure = 60 * second;
 int loads_due = 2;
 
 void relation_changed(Datum, Oid) {
+    loads_due = 2;
+}
+
+void schema_changed(Datum, int, uint32) {
     loads_due = 2;
 }
 
@@ -75,7 +80,10 @@ std::int64_t value_after_crash(const Tuple& tuple, std::int64_t increment) {
 }  // namespace
 
 SequenceTaker::SequenceTaker() {
-    pg::call([] { CacheRegisterRelcacheCallback(relation_changed, 0); });
+    pg::call([] {
+        CacheRegisterRelcacheCallback(relation_changed, 0);
+        CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, 0);
+    });
 }
 
 void SequenceTaker::load() {

@@ -33,8 +33,9 @@ CREATE VIEW onerepl.followed_sequence AS
                         AND d.deptype IN ('a', 'i')));
 
 CREATE FUNCTION onerepl.sequence_here(link int, schema text, name text) RETURNS text
-    LANGUAGE plpgsql STABLE     -- whose plans are kept: it is asked with every record of sequences
+    LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
+-- Not SQL: its plan is kept, and every record of sequences asks.
 DECLARE
     schema_here text;
     is_shared bool;
@@ -84,6 +85,18 @@ CREATE FUNCTION onerepl.set_sequences(link int) RETURNS int
     FROM onerepl.sequence_state AS s WHERE s.link = set_sequences.link
 $$;
 COMMENT ON FUNCTION onerepl.set_sequences(int) IS 'Sets all sequences of a link again; returns how many are known.';
+
+CREATE FUNCTION onerepl.forget_renamed_sequences(link int, schema text, renamed text) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM onerepl.sequence_state AS s
+        WHERE s.link = forget_renamed_sequences.link AND s.schema = forget_renamed_sequences.schema
+          AND to_regclass(onerepl.sequence_here(s.link, s.schema, s.name)) IS NULL
+          AND EXISTS (SELECT FROM onerepl.sequence_state AS r
+                      WHERE r.link = s.link AND r.schema = forget_renamed_sequences.renamed AND r.name = s.name);
+$$;
+COMMENT ON FUNCTION onerepl.forget_renamed_sequences(int, text, text) IS
+'Forgets where sequences stood under the old name of a schema that has got another one here as at the remote.';
 
 CREATE FUNCTION onerepl.track_sequence(relation regclass, tracked bool) RETURNS void
     LANGUAGE plpgsql

@@ -55,5 +55,59 @@ $pair->a("BEGIN; INSERT INTO east.t VALUES (2, 'before'); ALTER SCHEMA east RENA
 @tables = qw(one two orient.t west.t orient.unchanged);
 $pair->wait_identical(@tables, { name => 'a schema of several tables gets a new name once' }) or $pair->show_state;
 is($pair->b(q{SELECT count(*) FROM onerepl.journal WHERE message LIKE 'executed as on the remote: ALTER SCHEMA east RENAME TO orient%'}), '1', 'told once');
+
+# ------------------------------------------------------------------------------------------------ what belongs to a schema
+
+# --- somebody writes to a table of the schema while it gets another name: PostgreSQL would let both go on
+my $writer = $pair->node_a->background_psql('postgres');
+$writer->query_safe("BEGIN; INSERT INTO west.t VALUES (10, 'by an open transaction')");
+my $renamer = $pair->node_a->background_psql('postgres', wait => 0);
+$renamer->query_until(qr/begun/, "\\echo begun\nALTER SCHEMA west RENAME TO occident;\n");
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_locks WHERE relation = 'west.t'::regclass AND NOT granted", 'a new name waits for open writers', wanted => '1');
+$writer->query_safe("UPDATE west.t SET v = v || ', still' WHERE id = 10; COMMIT");
+$writer->quit;
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_namespace WHERE nspname = 'occident'", 'and is given then', wanted => '1');
+$renamer->quit;
+$pair->a("INSERT INTO occident.t VALUES (11, 'behind')");
+$pair->wait_identical(qw(orient.t occident.t), { name => 'their changes come before it' }) or $pair->show_state;
+
+# --- sequences
+my $counted = join ' ', map { "CREATE SCHEMA $_; CREATE TABLE $_.counted (id bigserial PRIMARY KEY, v text);" } qw(first second);
+$_->safe_psql('postgres', $counted) for $pair->nodes;
+$pair->track(qw(first.counted second.counted));
+$pair->a("INSERT INTO first.counted (v) SELECT 'x' FROM generate_series(1, 100); INSERT INTO second.counted (v) SELECT 'y' FROM generate_series(1, 7)");
+my $stand = q{SELECT (SELECT last_value FROM first.counted_id_seq) || ' ' || (SELECT last_value FROM second.counted_id_seq)};
+OneReplTest::poll_ok($pair->node_b, $stand, 'sequences follow', wanted => '100 7');
+$pair->a(swap('SCHEMA', 'first', 'second'));
+OneReplTest::poll_ok($pair->node_b, $stand, 'into schemas with other names', wanted => '7 100') or $pair->show_state;
+$pair->a("ALTER SCHEMA first RENAME TO third; INSERT INTO third.counted (v) VALUES ('z')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT last_value FROM third.counted_id_seq', 'and into a new one', wanted => '8') or $pair->show_state;
+OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(schema, ' ' ORDER BY schema) FROM onerepl.sequence_state WHERE name = 'counted_id_seq'}, 'nothing waits for a sequence of the old name', wanted => 'second third');
+
+# --- filters: the log holds changes from before the table got its name
+$_->safe_psql('postgres', 'CREATE TABLE chosen (id int PRIMARY KEY, secret text) PARTITION BY RANGE (id); CREATE TABLE chosen_1 PARTITION OF chosen FOR VALUES FROM (0) TO (100)') for $pair->nodes;
+$pair->track('chosen');
+$pair->a("SELECT onerepl_set_filter('hq', 'chosen', 'id < 10', '{id}')");
+$pair->a("INSERT INTO chosen VALUES (1, 'a'), (11, 'b')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM chosen', 'a filter', wanted => '1');
+$pair->a("SELECT onerepl_pause('hq'); INSERT INTO chosen VALUES (2, 'c'), (12, 'd'); ALTER TABLE chosen RENAME TO selected; INSERT INTO selected VALUES (3, 'e'), (13, 'f'); SELECT onerepl_resume('hq')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59) ORDER BY id) FROM selected', 'holds for them', wanted => '1;2;3') or $pair->show_state;
+
+# --- a schema here that two remotes write to
+my $second = OneReplTest::start_node('a2', 0);
+$_->safe_psql('postgres', 'CREATE SCHEMA shared; CREATE TABLE shared.mine (id int PRIMARY KEY); CREATE TABLE shared.others (id int PRIMARY KEY)') for $pair->nodes, $second;
+$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough'), onerepl_set_ddl('branch2', 'apply')");
+$second->safe_psql('postgres', "CREATE EXTENSION onerepl; SELECT onerepl_add_central('hq', 'http://127.0.0.1:$pair->{listen}', 'another secret, also long enough'), onerepl_add_table('shared.others')");
+$pair->track('shared.mine');
+$second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (1)');
+$pair->a('INSERT INTO shared.mine VALUES (1)');
+OneReplTest::poll_ok($pair->node_b, 'SELECT m.id + o.id FROM shared.mine AS m, shared.others AS o', 'both write', wanted => '2');
+$pair->a('ALTER SCHEMA shared RENAME TO alone; INSERT INTO alone.mine VALUES (2)');
+failure_is('0A000 the remote renamed its schema shared, where link "branch2" has tables here, too|ALTER SCHEMA shared RENAME TO alone', 'keeps its name');
+$pair->b("SELECT onerepl_set_target('branch', 'alone', NULL, 'shared'); SELECT onerepl_resolve_all('branch', 'skip')");
+$second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (2)');
+OneReplTest::poll_ok($pair->node_b, 'SELECT (SELECT max(id) FROM shared.mine) + (SELECT max(id) FROM shared.others)', 'and both go on, as its hint says', wanted => '4') or $pair->show_state;
+
+$second->stop('fast');
 $pair->finish;
 done_testing();
