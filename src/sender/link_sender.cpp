@@ -12,6 +12,7 @@ extern "C" {
 #include "log/reader.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
+#include "pg/transaction.h"
 #include "worker/worker.h"
 
 namespace onerepl::sender {
@@ -19,6 +20,8 @@ namespace onerepl::sender {
 namespace {
 
 constexpr Time contact_interval = 1 * second;
+/// The reader does some things in another way at the second time.
+constexpr int faults_before_told = 3;
 /// Bytes that leave before more is formed: B can begin with them.
 constexpr std::size_t enough_at_once = 64 * 1024;
 
@@ -246,6 +249,24 @@ void LinkSender::store() {
         contact_stored_ = worker::now();
     }
     journal_.flush();
+}
+
+/// It comes from a damaged log, mostly: somebody has to look, so it does not only go to the server log.
+void LinkSender::note_turn(const std::string& fault) {
+    if (fault != fault_) fault_count_ = 0;
+    fault_ = fault;
+    if (fault.empty() || ++fault_count_ != faults_before_told) return;
+    pg::in_transaction([&] {
+        pg::write_journal_entry(
+            link_.id, {Level::critical,
+                       "R1b",
+                       "records can not be sent: " + fault,
+                       "The server log has more. If the replication data is damaged, start the link "
+                       "anew with onerepl_restart_link(), and refresh the tables.",
+                       {}});
+        store_contact(link_.id,
+                      {"records can not be sent: " + fault, contact_.peer_number, contact_.peer_state});
+    });
 }
 
 Time LinkSender::time_to_wait() {

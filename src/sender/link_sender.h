@@ -42,6 +42,8 @@ class LinkSender : private NumberedHistory {
 
     /// Writes position, stop, contact and journal as far as they have changed. In a transaction.
     void store();
+    /// A turn has ended with this fault (empty: well). One that comes back is told. Outside of a transaction.
+    void note_turn(const std::string& fault);
     /// Microseconds until `form` or `store` may have something to do if nothing happens; 0: now.
     Time time_to_wait();
     /// False while the administrator, a stop, or the wait after a failure keeps transfers back.
@@ -87,6 +89,8 @@ class LinkSender : private NumberedHistory {
     Time contact_stored_ = 0;
     Stop stop_stored_ = Stop::none;
     Number missing_told_ = 0;
+    std::string fault_;  // of the latest turns
+    int fault_count_ = 0;
     Number served_to_ = 0;
     bool more_to_form_ = false;
 };

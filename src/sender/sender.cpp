@@ -77,7 +77,9 @@ class Sender {
     void each_link(const std::function<void(LinkSender&)>& work) {
         for (auto& entry : links_) {
             LinkSender& link = *entry.second;
-            worker::attempt([&] { work(link); });
+            std::string fault;
+            worker::attempt([&] { work(link); }, &fault);
+            worker::attempt([&] { link.note_turn(fault); });
         }
     }
 

@@ -48,8 +48,8 @@ class Waiter {
 
 /// Runs `turn`. On an error the transaction is aborted, the error goes to the server log, and false comes
 /// back; the caller waits a little before the next turn. An error that says that the worker is to end is
-/// thrown on.
-bool attempt(const std::function<void()>& turn);
+/// thrown on. `fault`: becomes what the error says, unless it may pass by itself.
+bool attempt(const std::function<void()>& turn, std::string* fault = nullptr);
 
 /// The names in onerepl.databases.
 std::vector<std::string> listed_databases();

@@ -139,6 +139,16 @@ ok(OneReplTest::wait_for(sub { state_of_b() eq 'in step' }, 20), 'its remains ar
 	ok(OneReplTest::wait_for(sub { state_of_b() eq 'in step' }, 60), 'and only then B is in step');
 }
 
+# --- replication data that somebody has damaged
+$pair->a("SELECT onerepl_pause('hq'); INSERT INTO t VALUES (35, 'unreadable for a while'); CREATE TABLE saved AS SELECT * FROM onerepl.description WHERE relation = 't'::regclass");
+$pair->a("DELETE FROM onerepl.description WHERE relation = 't'::regclass");
+# A sender that has been there before remembers it.
+$pair->a("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'onerepl sender'; SELECT onerepl_resume('hq')");
+OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message LIKE 'records can not be sent: %'}, 'is told in the journal, once', wanted => '1') or $pair->show_state;
+like($pair->a('SELECT last_error FROM onerepl_status()'), qr/^records can not be sent: /, 'and in the status');
+$pair->a('INSERT INTO onerepl.description SELECT * FROM saved');
+$pair->wait_identical('t', { name => 'mended, it goes on' }) or $pair->show_state;
+
 # --- settings that take effect on reload
 is(scalar OneReplTest::workers($pair->node_b, 'receiver'), 3, 'three receivers');
 $pair->node_b->append_conf('postgresql.conf', 'onerepl.receivers = 1');
