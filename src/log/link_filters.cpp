@@ -20,8 +20,9 @@ constexpr std::uint64_t description_mask = (std::uint64_t{1} << description_bits
 const char* const columns_of_filter =
     "SELECT f.id, f.after, f.relation, n.nspname, c.relname, coalesce(f.rows, ''),"
     " f.rows IS NOT NULL OR f.columns IS NOT NULL"
-    " FROM onerepl.filter AS f JOIN pg_catalog.pg_class AS c ON c.oid = f.relation"
-    " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE f.link = $1";
+    // The log may hold changes of a table that is gone.
+    " FROM onerepl.filter AS f LEFT JOIN pg_catalog.pg_class AS c ON c.oid = f.relation"
+    " LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE f.link = $1";
 
 LinkFilter filter_from(const pg::Row& row) {
     LinkFilter filter;

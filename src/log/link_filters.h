@@ -17,7 +17,7 @@ struct LinkFilter {
     std::uint64_t id = 0;
     Number after = 0;  // it holds from the next number on
     Oid relation = InvalidOid;
-    std::string schema;  // of the relation, as it is called now
+    std::string schema;  // of the relation, as it is called now; empty: it is gone
     std::string table;
     std::string rows;      // SQL; empty: all
     bool chooses = false;  // rows or columns; else the choice has ended
