@@ -17,7 +17,13 @@ extern "C" {
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "pgtime.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/bytea.h"
+#include "utils/float.h"
 #include "utils/guc.h"
+#include "utils/xml.h"
 
 PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
 PG_FUNCTION_INFO_V1(onerepl_record_description);
@@ -110,15 +116,47 @@ void put_text(StringInfo out, const char* text, std::size_t size) {
     appendBinaryStringInfo(out, text, static_cast<int>(size));
 }
 
+bool is_utc(const char* zone) {
+    return strcmp(zone, "UTC") == 0 || strcmp(zone, "Etc/UTC") == 0 || strcmp(zone, "GMT") == 0;
+}
+
+/// What defaults and casts in a statement may depend on. Not lc_monetary: the central may not have the
+/// locale. A central begins with the usual values (apply/session.cpp).
+constexpr struct {
+    const char* name;
+    bool (*is_usual)();
+} settings_of_statements[] = {
+    {"timezone", [] { return is_utc(pg_get_timezone_name(session_timezone)); }},
+    {"datestyle", [] { return DateStyle == USE_ISO_DATES && DateOrder == DATEORDER_MDY; }},
+    {"intervalstyle", [] { return IntervalStyle == INTSTYLE_POSTGRES; }},
+    {"bytea_output", [] { return bytea_output == BYTEA_OUTPUT_HEX; }},
+    {"extra_float_digits", [] { return extra_float_digits > 0; }},  // those give the same digits
+    {"xmloption", [] { return xmloption == XMLOPTION_CONTENT; }},
+    {"array_nulls", [] { return Array_nulls; }},
+};
+
+/// The statement with those settings of the session that are not usual in front of it.
+void append_with_settings(StringInfo out, const char* text, std::size_t size) {
+    for (const auto& setting : settings_of_statements)
+        if (!setting.is_usual())
+            appendStringInfo(out, "SET LOCAL %s = %s; ", setting.name,
+                             quote_literal_cstr(GetConfigOption(setting.name, false, false)));
+    appendBinaryStringInfo(out, text, static_cast<int>(size));
+}
+
 /// As on the wire, behind the description's id.
 void record(std::uint64_t description, bool dropped, const char* search_path, const char* text,
             std::size_t size) {
+    StringInfoData statement;
+    initStringInfo(&statement);
+    if (!dropped) append_with_settings(&statement, text, size);
     StringInfoData out;
     initStringInfo(&out);
     const char* const encoding = GetDatabaseEncodingName();
     put_text(&out, encoding, strlen(encoding));
     put_text(&out, search_path, strlen(search_path));
-    put_text(&out, text, size);
+    put_text(&out, statement.data, static_cast<std::size_t>(statement.len));
+    pfree(statement.data);
     record_statement(description, description != 0, dropped, out.data, static_cast<std::size_t>(out.len));
     pfree(out.data);
 }

@@ -16,8 +16,7 @@ namespace onerepl::pg {
 namespace {
 
 constexpr FixedSetting settings_of_text[] = {
-    // The order of day and month does not matter to ISO output, nor to reading that.
-    {"datestyle", "ISO", [] { return DateStyle == USE_ISO_DATES; }},
+    {"datestyle", "ISO, MDY", [] { return DateStyle == USE_ISO_DATES && DateOrder == DATEORDER_MDY; }},
     {"intervalstyle", "postgres", [] { return IntervalStyle == INTSTYLE_POSTGRES; }},
     {"extra_float_digits", "3", [] { return extra_float_digits == 3; }},
     {"bytea_output", "hex", [] { return bytea_output == BYTEA_OUTPUT_HEX; }},
