@@ -55,12 +55,14 @@ DECLARE
     name_here text := onerepl.sequence_here(link, schema, name);
     bounds record;
     is_new bool;
+    stood int8 := (SELECT s.last_value FROM onerepl.sequence_state AS s WHERE s.link = link AND s.schema = schema AND s.name = name);
 BEGIN
     INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
         VALUES (link, schema, name, last_value, is_called)
         ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
         RETURNING s.xmax = 0 INTO is_new;
-    SELECT s.seqrelid::regclass AS sequence, last_value BETWEEN s.seqmin AND s.seqmax AS fits INTO bounds
+    SELECT s.seqrelid::regclass AS sequence, last_value BETWEEN s.seqmin AND s.seqmax AS fits,
+           stood NOT BETWEEN s.seqmin AND s.seqmax AS told INTO bounds
         FROM pg_sequence AS s WHERE s.seqrelid = to_regclass(name_here);
     IF bounds.sequence IS NULL THEN
         IF is_new AND name_here IS NOT NULL THEN
@@ -69,7 +71,7 @@ BEGIN
         END IF;
     ELSIF bounds.fits THEN
         PERFORM setval(bounds.sequence, last_value, is_called);
-    ELSE
+    ELSIF bounds.told IS NOT TRUE THEN
         PERFORM onerepl.write_journal(2, link, 'P17',
             format('sequence %s can not be set to the remote''s value %s', bounds.sequence, last_value),
             'Give it the bounds that the remote''s has (ALTER SEQUENCE).');
@@ -147,7 +149,11 @@ CREATE FUNCTION onerepl.why_not_promoted(l onerepl.link) RETURNS TABLE (reason t
     UNION ALL
     SELECT format('sequence %I.%I of the remote is not here', s.schema, s.name)
         FROM onerepl.sequence_state AS s WHERE s.link = l.id AND onerepl.sequence_here(l.id, s.schema, s.name) IS NOT NULL
-          AND to_regclass(onerepl.sequence_here(l.id, s.schema, s.name)) IS NULL
+          AND NOT EXISTS (SELECT FROM pg_sequence AS p WHERE p.seqrelid = to_regclass(onerepl.sequence_here(l.id, s.schema, s.name)))
+    UNION ALL
+    SELECT format('the value %s of sequence %I.%I is beyond the bounds that it has here', s.last_value, s.schema, s.name)
+        FROM onerepl.sequence_state AS s JOIN pg_sequence AS p ON p.seqrelid = to_regclass(onerepl.sequence_here(l.id, s.schema, s.name))
+        WHERE s.link = l.id AND s.last_value NOT BETWEEN p.seqmin AND p.seqmax
 $$;
 COMMENT ON FUNCTION onerepl.why_not_promoted(onerepl.link) IS 'What of a link would be missing if its central were promoted now.';
 
@@ -186,7 +192,7 @@ BEGIN
     IF missing IS NOT NULL AND NOT force THEN
         RAISE EXCEPTION 'link "%" has not passed on everything', link USING
             ERRCODE = 'object_not_in_prerequisite_state', DETAIL = upper(left(missing, 1)) || substr(missing, 2) || '.',
-            HINT = 'Wait, or resolve what is in F; or promote with force => true, and what is missing is lost here.';
+            HINT = 'Wait, or resolve what is in F; or promote with force => true, and what is missing is lost here. A sequence that the remote has no more is forgotten by deleting its row of onerepl.sequence_state.';
     END IF;
     -- core/body.h Stop: the remote is told, too.
     UPDATE onerepl.link AS l SET stop = 5 WHERE l.id = promoted.id;
