@@ -56,30 +56,43 @@ bool is_elsewhere(const Target& target) {
 [[noreturn]] void refuse_elsewhere(const Target& target, const NewName& name, const std::string& text) {
     throw pg::Error(
         "0A000",
-        "the remote changed its table " + quoted(target.description) + ", which is " + target.schema + "." +
-            target.name + " here",
+        "the remote changed its table " + quoted(target.description) +
+            (is_elsewhere(target) ? ", which is " + target.schema + "." + target.name + " here"
+                                  : ", whose rows would go elsewhere here"),
         name.empty() ? "Make the same change here, and resolve this record with 'skip'."
                      : "Say where the rows of the new name go (onerepl_set_target), and resolve this record "
                        "with 'skip'.",
         text);
 }
 
-/// The rows of a table that got another name go to the table of that name from now on. If there is one, and
-/// the one of the old name is still here, that is another table, as when two tables change their names.
-void check_new_name(int link, const Target& target, const NewName& name, const std::string& text) {
-    if (name.empty()) return;
+/// Where the rows of a table that got another name go.
+Target place_of_new_name(int link, const Target& target, const NewName& name) {
     Target renamed;
     renamed.encoding = target.encoding;
     renamed.description.schema = name.schema.empty() ? target.description.schema : name.schema;
     renamed.description.name = name.table.empty() ? target.description.name : name.table;
     find_place(link, renamed);
+    return renamed;
+}
+
+/// The rows of a table that got another name go to the table of that name from now on. While the one of the
+/// old name is still here, that is another table, as when two tables change their names; or there is none,
+/// and the next table that gets the old name there would find the rows of this one here.
+void check_new_name(int link, const Target& target, const NewName& name, const std::string& text) {
+    if (name.empty()) return;
+    const Target renamed = place_of_new_name(link, target, name);
     const Oid before = pg::call([&] { return find_relation(target); });
     const Oid behind = pg::call([&] { return find_relation(renamed); });
-    if (!OidIsValid(before) || !OidIsValid(behind) || before == behind) return;
-    throw pg::Error("42P07",
-                    "the remote renamed its table " + quoted(target.description) + " to " +
-                        quoted(renamed.description) + ", whose rows go to another table here",
-                    "Rename the tables here as on the remote, and resolve this record with 'skip'.", text);
+    if (!OidIsValid(before) || before == behind) return;
+    const std::string what =
+        "the remote renamed its table " + quoted(target.description) + " to " + quoted(renamed.description);
+    const bool is_missing = !OidIsValid(behind);
+    throw pg::Error(is_missing ? "42P01" : "42P07",
+                    what + (is_missing ? ", which is not here" : ", whose rows go to another table here"),
+                    "Rename the tables here as on the remote, or say with onerepl_set_target which one the "
+                    "new name means; "
+                    "and resolve this record with 'skip'.",
+                    text);
 }
 
 /// A schema that got another name has a record for each of its tracked tables; executing one was enough.
@@ -138,7 +151,8 @@ struct Sql {
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
 NewName execute(int link, Number n, const Sql& sql, const Target* target, const NewName& name) {
-    if (target != nullptr && is_elsewhere(*target)) refuse_elsewhere(*target, name, sql.text);
+    if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(place_of_new_name(link, *target, name))))
+        refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
     check_others_in(name, link, sql.text);
     const Oid role = target != nullptr ? owner_of_named(*target, name) : owner_of_extension();

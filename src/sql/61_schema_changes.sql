@@ -140,7 +140,7 @@ END $$;
 COMMENT ON FUNCTION onerepl_set_ddl(text, text) IS
 'Says on the central what is done with statements that the remote of a link has executed. ddl: ''stop'' (as a link begins), a change of a
 table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
-where a table is renamed to one that is here beside it (rename yours, then ''skip'');
+where a table or its schema gets another name (rename yours, then ''skip'');
 a statement of onerepl_execute_ddl is F, resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
 changes: ALTER TABLE of a tracked table with the rights of the owner of the table here; CREATE TABLE in a tracked schema, and ALTER
 SCHEMA RENAME of one with tracked tables, with those of the schema''s owner (who needs CREATE on the database for the latter);

@@ -22,7 +22,7 @@ my $swap_schemas = swap('SCHEMA', 'east', 'west');
 sub failure_is
 {
 	my ($wanted, $name) = @_;
-	OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(sqlstate || ' ' || message || '|' || detail, ';') FROM onerepl.failed}, $name, wanted => $wanted) or $pair->show_state;
+	OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(sqlstate || ' ' || message || '|' || detail, ';' ORDER BY n) FROM onerepl.failed}, $name, wanted => $wanted) or $pair->show_state;
 }
 
 # ------------------------------------------------------------------------------------------------ told only
@@ -31,14 +31,16 @@ $pair->a("INSERT INTO one VALUES (1, 'of one'); INSERT INTO two VALUES (1, 'of t
 $pair->wait_identical(@tables);
 
 $pair->a("$swap_tables; UPDATE one SET v = v || ', now one'; UPDATE two SET v = v || ', now two'");
-failure_is('42P07 the remote renamed its table public.two to public.one, whose rows go to another table here|ALTER TABLE two RENAME TO one', 'partitioned tables');
+failure_is('42P01 the remote renamed its table public.one to public."between", which is not here|ALTER TABLE one RENAME TO between;'
+	  . '42P07 the remote renamed its table public.two to public.one, whose rows go to another table here|ALTER TABLE two RENAME TO one', 'partitioned tables');
+like($pair->b('SELECT DISTINCT hint FROM onerepl.failed'), qr/^Rename the tables here.*skip/, 'with what to do');
 $pair->b("$swap_tables; SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->wait_identical(@tables, { name => 'renamed on B too' }) or $pair->show_state;
 is($pair->b('SELECT one.v || ' . q{'; '} . ' || two.v FROM one, two'), 'of two, now one; of one, now two', 'each with its rows');
 
 $pair->a("$swap_schemas; UPDATE east.t SET v = v || ', now east'; UPDATE west.t SET v = v || ', now west'; INSERT INTO west.unchanged VALUES (1, 'not any more')");
-failure_is('42P07 the remote renamed its table west.t to east.t, whose rows go to another table here|ALTER SCHEMA west RENAME TO east', 'schemas');
-like($pair->b('SELECT hint FROM onerepl.failed'), qr/^Rename the tables here.*skip/, 'with what to do');
+OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(DISTINCT sqlstate || ' ' || detail, ';') FROM onerepl.failed}, 'schemas',
+	wanted => '42P01 ALTER SCHEMA east RENAME TO between;42P07 ALTER SCHEMA west RENAME TO east') or $pair->show_state;
 $pair->b("$swap_schemas; SELECT onerepl_resolve_all('branch', 'skip')");
 @tables = qw(one two east.t west.t west.unchanged);
 $pair->wait_identical(@tables, { name => 'renamed on B too' }) or $pair->show_state;
@@ -82,7 +84,12 @@ $pair->a(swap('SCHEMA', 'first', 'second'));
 OneReplTest::poll_ok($pair->node_b, $stand, 'into schemas with other names', wanted => '7 100') or $pair->show_state;
 $pair->a("ALTER SCHEMA first RENAME TO third; INSERT INTO third.counted (v) VALUES ('z')");
 OneReplTest::poll_ok($pair->node_b, 'SELECT last_value FROM third.counted_id_seq', 'and into a new one', wanted => '8') or $pair->show_state;
-OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(schema, ' ' ORDER BY schema) FROM onerepl.sequence_state WHERE name = 'counted_id_seq'}, 'nothing waits for a sequence of the old name', wanted => 'second third');
+
+# --- filters: the log holds changes of a table that is gone
+$_->safe_psql('postgres', 'CREATE TABLE dropped (id int PRIMARY KEY, secret text)') for $pair->nodes;
+$pair->track('dropped');
+$pair->a("SELECT onerepl_set_filter('hq', 'dropped', 'id < 10', '{id}'); BEGIN; INSERT INTO dropped VALUES (1, 'a'), (11, 'b'); DROP TABLE dropped; COMMIT");
+OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM dropped', 'a filter outlives its table', wanted => '1') or $pair->show_state;
 
 # --- filters: the log holds changes from before the table got its name
 $_->safe_psql('postgres', 'CREATE TABLE chosen (id int PRIMARY KEY, secret text) PARTITION BY RANGE (id); CREATE TABLE chosen_1 PARTITION OF chosen FOR VALUES FROM (0) TO (100)') for $pair->nodes;
@@ -107,6 +114,23 @@ failure_is('0A000 the remote renamed its schema shared, where link "branch2" has
 $pair->b("SELECT onerepl_set_target('branch', 'alone', NULL, 'shared'); SELECT onerepl_resolve_all('branch', 'skip')");
 $second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (2)');
 OneReplTest::poll_ok($pair->node_b, 'SELECT (SELECT max(id) FROM shared.mine) + (SELECT max(id) FROM shared.others)', 'and both go on, as its hint says', wanted => '4') or $pair->show_state;
+
+# ------------------------------------------------------------------------------------------------ settings of the session
+
+$_->safe_psql('postgres', "CREATE TABLE settings (id int PRIMARY KEY, at timestamp, b bytea); INSERT INTO settings VALUES (1, '2026-07-01 12:00', '\\x00ff')") for $pair->nodes;
+$pair->track('settings');
+$pair->a("SET timezone = 'America/New_York'; SET datestyle = 'SQL, DMY'; SET bytea_output = 'escape'; ALTER TABLE settings ALTER at TYPE timestamptz; ALTER TABLE settings ADD d date DEFAULT '01/02/2024', ALTER b TYPE text USING b::text");
+$pair->wait_identical('settings', { name => 'a statement means on B what it meant on A' }) or $pair->show_state;
+is($pair->b("SELECT at AT TIME ZONE 'UTC' || ' ' || d || ' ' || b FROM settings"), '2026-07-01 16:00:00 2024-02-01 \000\377', 'its values');
+
+# ------------------------------------------------------------------------------------------------ a name that another table gets
+
+$pair->b("SELECT onerepl_set_ddl('branch', 'stop')");
+$_->safe_psql('postgres', "CREATE SCHEMA logs; CREATE TABLE logs.now (id int PRIMARY KEY, v text); INSERT INTO logs.now VALUES (1, 'old')") for $pair->nodes;
+$pair->a("SELECT onerepl_add_schema('logs', new_tables => true); BEGIN; ALTER TABLE logs.now RENAME TO of_2025; CREATE TABLE logs.now (id int PRIMARY KEY, v text); COMMIT; INSERT INTO logs.now VALUES (7, 'new')");
+failure_is('42P01 the remote renamed its table logs.now to logs.of_2025, which is not here|ALTER TABLE logs.now RENAME TO of_2025', 'rows of the new table do not go to the old one');
+$pair->b("ALTER TABLE logs.now RENAME TO of_2025; CREATE TABLE logs.now (id int PRIMARY KEY, v text); SELECT onerepl_resolve_all('branch', 'skip')");
+$pair->wait_identical('logs.now', 'logs.of_2025', { name => 'renamed on B too' }) or $pair->show_state;
 
 $second->stop('fast');
 $pair->finish;
