@@ -10,9 +10,11 @@ namespace onerepl::apply {
 
 /// What onerepl.link.ddl says is done with it. `table`: what a captured one changed, as it was before; null
 /// for one of the administrator. In a transaction with SPI connected; no table is open. Throws pg::Error:
-/// 55000 if it is an administrator's and the link executes none; 0A000 if the table is called
-/// otherwise here; 3F000 if neither table nor schema is here;
-/// and what the statement throws. Gives the name that a whole schema has got here by it, else nothing.
+/// 55000 if it is an administrator's and the link executes none; 42P01, 42P07 if it gives a table another
+/// name that is not here, or is another table's, and the link executes none; 0A000 if the table is called
+/// otherwise here, or the schema that gets another name has tables of other links; 3F000 if neither table nor
+/// schema is here; and what the statement throws. Gives the name that a whole schema has got here by it, else
+/// nothing.
 NewName apply_statement(int link, Number n, const Statement& statement, const Target* target);
 
 }  // namespace onerepl::apply
