@@ -11,6 +11,7 @@ namespace {
 // B asks again for what does not fit; a hostile or broken B can not make A's memory grow.
 constexpr std::size_t most_requests = 4096;
 constexpr std::size_t most_descriptions = 1024;
+constexpr Time longest_back_off = 30 * second;
 }  // namespace
 
 Remote::Remote(Time now, const RemoteConfig& config, const RemotePosition& position, Number last,
@@ -54,7 +55,7 @@ void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::spa
     if (found == in_flight_.end()) return;
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
-    contact_found(now);
+    contact_found(now, body);
     check_history(body, header);
     if (position_.stop == Stop::none) {
         mark_sent(body);
@@ -163,8 +164,9 @@ void Remote::enqueue(const TransferConfirmation& confirmation) {
     }
 }
 
-/// P16: back-off with doubling, counted by tries, not by the bodies that one outage took; one journal line at
-/// its begin.
+/// P16, P22: what could not be delivered is followed by knocks, small and soon, and is itself tried again
+/// with doubling back-off, counted by tries, not by the bodies that one outage took. One journal line at an
+/// outage's begin.
 void Remote::contact_lost(Time now, const BodyInFlight& body, std::string_view reason) {
     if (last_answer_ && *last_answer_ >= body.departed) return;   // one body was lost; the channel works
     if (failures_ > 0 && body.departed <= last_failure_) return;  // another victim of the same try
@@ -174,18 +176,35 @@ void Remote::contact_lost(Time now, const BodyInFlight& body, std::string_view r
                         "no answer from the central: " + std::string(reason),
                         "Check the central, the network and the link's URL.",
                         {}});
-    const Time longest = std::max(config_.send_interval, config_.reply_timeout);
-    const Time delay = config_.send_interval << std::min<std::uint32_t>(failures_, 16);
     ++failures_;
     last_failure_ = now;
-    retry_at_ = now + std::min(delay, longest);
+    retry_at_ = now + knock_interval();
+    if (body.carried.empty()) {
+        out_of_reach_ = true;
+        return;
+    }
+    const Time longest = std::clamp(config_.reply_timeout, knock_interval(), longest_back_off);
+    const Time delay = knock_interval() << std::min<std::uint32_t>(transfer_failures_++, 16);
+    transfers_at_ = now + std::min(delay, longest);
 }
 
-void Remote::contact_found(Time now) {
-    if (failures_ > 0) journal_.write({Level::information, "P16", "the central answers again", "", {}});
-    failures_ = 0;
-    retry_at_ = 0;
+/// An answered knock ends an outage, but says nothing about a body that failed while the central was in
+/// reach.
+void Remote::contact_found(Time now, const BodyInFlight& body) {
     last_answer_ = now;
+    if (failures_ == 0) return;
+    if (!out_of_reach_ && transfer_failures_ > 0 && body.carried.empty()) {
+        retry_at_ = std::max(now, std::min(transfers_at_, now + knock_interval()));
+        return;
+    }
+    outage_over();
+}
+
+void Remote::outage_over() {
+    journal_.write({Level::information, "P16", "the central answers again", "", {}});
+    failures_ = transfer_failures_ = 0;
+    retry_at_ = transfers_at_ = 0;
+    out_of_reach_ = false;
 }
 
 void Remote::settle() {

@@ -88,6 +88,8 @@ struct Carried {
     std::vector<Range> whole;
     std::vector<CarriedParts> parts;
     std::uint64_t bytes = 0;
+
+    bool empty() const { return whole.empty() && parts.empty(); }
 };
 
 /// State of one record, as the specification's table has it.
@@ -176,7 +178,8 @@ class Remote {
     void enqueue(const BodyInFlight& body, std::span<const Message> messages);
     void enqueue(const TransferConfirmation& confirmation);
     void contact_lost(Time now, const BodyInFlight& body, std::string_view reason);
-    void contact_found(Time now);
+    void contact_found(Time now, const BodyInFlight& body);
+    void outage_over();
     void became_sent(Range range, Time since, std::uint64_t departure);
     void settle();
     bool barred() const;
@@ -191,6 +194,9 @@ class Remote {
 
     // remote_form.cpp: what goes out
     bool may_depart(Time now) const;
+    bool must_knock(Time now) const;
+    Time knock_interval() const;
+    Time contact_interval() const;
     bool keep_alive_due(Time now) const;
     std::vector<Range> overdue(Time now) const;
     void form_transfers(Outgoing& outgoing);
@@ -240,7 +246,10 @@ class Remote {
     Time last_told_ = 0;          // when `central_` was told
     std::uint32_t failures_ = 0;  // outages' tries without an answer
     Time last_failure_ = 0;
-    Time retry_at_ = 0;
+    Time retry_at_ = 0;                    // nothing leaves before
+    bool out_of_reach_ = false;            // a knock got no answer: only knocks go until one does
+    std::uint32_t transfer_failures_ = 0;  // tries in a row of bodies with transfers
+    Time transfers_at_ = 0;                // no transfers before
     std::optional<Number> told_blocked_;
 };
 

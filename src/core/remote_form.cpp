@@ -10,6 +10,10 @@ namespace onerepl {
 
 namespace {
 constexpr std::size_t most_ranges_in_request = 1000;
+/// P22: knocks of a link that is not in step, or has no answer, whatever Ti is. A body without content is
+/// some 200 bytes.
+constexpr Time longest_knock_interval = 1 * second;
+constexpr Time shortest_knock_interval = 100 * millisecond;
 
 const Missing nothing{.numbers = {}, .first_part = 0, .last_part = UINT32_MAX};
 
@@ -26,6 +30,7 @@ bool is_empty(const Outgoing& outgoing) {
 std::optional<Outgoing> Remote::next(Time now) {
     look_at_queue(now);
     if (!may_depart(now)) return std::nullopt;
+    if (must_knock(now)) return Outgoing{};
     Outgoing outgoing;
     if (position_.stop == Stop::none) {
         outgoing.confirmation_request = overdue(now);
@@ -35,6 +40,8 @@ std::optional<Outgoing> Remote::next(Time now) {
         if (state_request_ && numbered_since_request_ && !carries_transfers(outgoing))
             outgoing.remote_state = state_request_;
     }
+    // What could not be delivered need not be any more.
+    if (is_empty(outgoing) && failures_ > 0) outage_over();
     if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
     if (central_ && central_->started && central_->held > central_->written)
         outgoing.witness = std::min(central_->held, last_);
@@ -59,10 +66,27 @@ bool Remote::may_depart(Time now) const {
     return in_flight_.size() < limit && now >= retry_at_;
 }
 
+/// After a failure the next body is empty: it costs nothing, so it may go soon, and its answer tells at once
+/// when the central is back.
+bool Remote::must_knock(Time now) const {
+    if (failures_ == 0 || position_.stop != Stop::none) return false;
+    return out_of_reach_ || now < transfers_at_ || last_answer_.value_or(0) < last_failure_;
+}
+
+Time Remote::knock_interval() const {
+    return std::clamp(config_.send_interval, shortest_knock_interval, longest_knock_interval);
+}
+
+/// Ti, but a link that is not in step looks more often whether it can go on (P22).
+Time Remote::contact_interval() const {
+    return position_.confirmed < last_ ? std::min(config_.send_interval, knock_interval())
+                                       : config_.send_interval;
+}
+
 /// P12: A posts at least every Ti. A body that is still unanswered is contact enough: B's word comes with its
 /// answer.
 bool Remote::keep_alive_due(Time now) const {
-    return in_flight_.empty() && (!last_departure_ || now - *last_departure_ >= config_.send_interval);
+    return in_flight_.empty() && (!last_departure_ || now - *last_departure_ >= contact_interval());
 }
 
 /// R1a, and R3d while a confirmation is missing: the records in S whose wait is over.
@@ -182,7 +206,7 @@ void Remote::tell_blocked(Number n) {
 void Remote::departed(Time now, BodyId id, const Outgoing& outgoing, const Carried& carried) {
     ++departures_;
     last_departure_ = now;
-    const bool transfers = !carried.whole.empty() || !carried.parts.empty();
+    const bool transfers = !carried.empty();
     note_departure(now, departures_, carried);
     note_confirmation_request(now, outgoing.confirmation_request);
     for (std::uint64_t description : outgoing.descriptions) descriptions_.erase(description);
@@ -229,7 +253,7 @@ Time Remote::wake_at() const {
     const std::size_t limit = central_ && failures_ == 0 ? config_.max_in_flight : 1;
     if (in_flight_.size() >= limit) return never;
     Time wake = never;
-    if (in_flight_.empty()) wake = last_departure_ ? *last_departure_ + config_.send_interval : 0;
+    if (in_flight_.empty()) wake = last_departure_ ? *last_departure_ + contact_interval() : 0;
     if (position_.stop == Stop::none)
         if (auto due = sent_.first_due()) wake = std::min(wake, *due);
     // After a failure something is always worth a try.

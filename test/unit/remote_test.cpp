@@ -495,20 +495,58 @@ TEST_F(RemoteTest, P16WaitsBeginAnewAtARestart) {
     EXPECT_EQ(outgoing.confirmation_request, (std::vector<Range>{{1, 3}}));
 }
 
-TEST_F(RemoteTest, P16BackOffDoublesUpToTr) {
+TEST_F(RemoteTest, P22KnocksGoOnWhileTheCentralIsOutOfReach) {
     begin(3);
-    std::vector<Time> pauses;
-    for (int i = 0; i < 8; ++i) {
-        ASSERT_NE(send(), 0u);
+    ASSERT_NE(send(), 0u);
+    EXPECT_FALSE(sent.empty());
+    for (int i = 0; i < 100; ++i) {
         remote->unanswered(now, bodies, "refused");
         EXPECT_EQ(send(), 0u);
-        pauses.push_back((remote->wake_at() - now) / second);
+        EXPECT_EQ(remote->wake_at(), now + ti) << "whatever the number of tries";
         now = remote->wake_at();
+        ASSERT_NE(send(), 0u);
+        EXPECT_TRUE(sent.empty()) << "a knock has no content";
     }
-    EXPECT_EQ(pauses, (std::vector<Time>{1, 2, 4, 8, 10, 10, 10, 10}));
     EXPECT_EQ(journal.count("P16"), 1);
-    answer(send(), central(0));
+    answer(bodies, central(0));
     EXPECT_EQ(journal.count("P16"), 2) << "and one when the central answers again";
+    ASSERT_NE(send(), 0u);
+    EXPECT_FALSE(sent.empty()) << "at once";
+}
+
+TEST_F(RemoteTest, P22KnocksComeSoonWhateverTheIntervals) {
+    begin(3);
+    remote->configure({3600 * second, 3600 * second, 3, 30});
+    ASSERT_NE(send(), 0u);
+    remote->unanswered(now, bodies, "refused");
+    EXPECT_EQ(remote->wake_at(), now + second);
+}
+
+TEST_F(RemoteTest, P22ALinkThatIsNotInStepLooksAgainSoon) {
+    begin(3);
+    remote->configure({tr, 3600 * second, 3, 30});
+    CentralHeader paused = central(0);
+    paused.flow = FlowState::paused;
+    answer(send(), paused);
+    EXPECT_EQ(remote->wake_at(), now + second);
+}
+
+TEST_F(RemoteTest, P16BackOffOfBodiesDoublesUpToTr) {
+    begin(3);
+    std::vector<Time> pauses;
+    ASSERT_NE(send(), 0u);
+    for (int i = 0; i < 7; ++i) {
+        remote->unanswered(now, bodies, "413");
+        const Time failed = now;
+        do {
+            now = remote->wake_at() + ms;
+            ASSERT_NE(send(), 0u);
+            if (sent.empty()) answer(bodies, central(0));
+        } while (sent.empty());
+        pauses.push_back((now - failed) / second);
+    }
+    EXPECT_EQ(pauses, (std::vector<Time>{1, 2, 4, 8, 10, 10, 10}));
+    EXPECT_EQ(journal.count("P16"), 1) << "an answered knock is no end of it";
 }
 
 TEST_F(RemoteTest, P16OneLostBodyAmongAnsweredOnesIsNoOutage) {
