@@ -173,7 +173,7 @@ say "the channel between them misbehaves: ${faults[*]}, seed $seed"
 python3 test/proxy.py --listen "127.0.0.1:$port_proxy" --target "127.0.0.1:$port_http" --seed "$seed" "${faults[@]}" \
 	>"$folder/proxy.log" 2>&1 &
 proxy=$!
-b -c "SELECT onerepl_add_remote('branch', '$secret')" >/dev/null
+b -c "SELECT onerepl_add_remote('branch', '$secret', tables => '{public.*}')" >/dev/null
 a -c "SELECT onerepl_add_central('hq', 'http://127.0.0.1:$port_proxy', '$secret')" \
 	-c "SELECT onerepl_add_schema('public')" >/dev/null
 

@@ -42,6 +42,29 @@ SELECT onerepl_add_remote('north', 'a secret of the north');
 SELECT onerepl_add_remote('south', NULL);
 \echo :LAST_ERROR_SQLSTATE
 
+-- what a link may write: nothing that is not named
+SELECT link, may_write FROM onerepl_status() ORDER BY link;
+SELECT onerepl_add_remote('southwest', 'a secret of the southwest', tables => ARRAY['Public.*', '"Sales"."Or.ders"', '*']) IS NOT NULL AS added;
+SELECT may_write FROM onerepl_status() WHERE link = 'southwest';
+SELECT onerepl_forbid('southwest', '{*}');
+SELECT onerepl_allow('southwest', '{sales.orders,public.*}');
+SELECT may_write FROM onerepl_status() WHERE link = 'southwest';
+SELECT onerepl_forbid('southwest', '{public.orders}');
+\echo :LAST_ERROR_SQLSTATE
+SELECT onerepl_allow('east', '{public.orders}');
+\echo :LAST_ERROR_SQLSTATE
+CREATE FUNCTION pg_temp.allow_error(entry text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM onerepl_allow('southwest', ARRAY[entry]);
+    RETURN 'taken';
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+SELECT entry, pg_temp.allow_error(entry)
+FROM unnest(ARRAY['orders', 'a.b.c', '*.orders', '**', '', NULL, 'public.', '.x', 'onerepl.*', 'onerepl.link', 'pg_catalog.pg_class', 'information_schema.*',
+                  'pg_toast.*', 'pg_temp.*', 'pg_temp_3.t', 'public."*"', 'pg_tempting.t']) AS e (entry);
+SELECT onerepl_remove_remote('southwest');
+
 -- the status has a row for each
 SELECT link, role, peer, s, m, lag_records, lag_seconds, lag_bytes, problems, log_size > 0 AS log_has_size FROM onerepl_status();
 

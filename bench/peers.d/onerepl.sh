@@ -14,7 +14,7 @@ peer_conf() {
 peer_setup() {
 	local t
 	a -c 'CREATE EXTENSION onerepl' && b -c 'CREATE EXTENSION onerepl'
-	b -c "SELECT onerepl_add_remote('branch', 'a secret of the benchmark')" >"$dir/setup.log"
+	b -c "SELECT onerepl_add_remote('branch', 'a secret of the benchmark', tables => '{public.*}')" >"$dir/setup.log"
 	a -c "SELECT onerepl_add_central('hq', '$http_url', 'a secret of the benchmark')" >>"$dir/setup.log"
 	for t in $tables; do a -c "SELECT onerepl_add_table('$t')" >>"$dir/setup.log"; done
 }

@@ -48,6 +48,7 @@ Errors: 42710 the name is taken; 22023 a url, secret or interval that can not be
 The secret is part of the statement: mind log_statement and the history of psql.';
 
 CREATE FUNCTION onerepl_add_remote(name text, secret text,
+                                   tables text[] DEFAULT '{}',
                                    reply_timeout interval DEFAULT NULL,
                                    state_query_interval interval DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
@@ -66,16 +67,19 @@ BEGIN
     INSERT INTO onerepl.link (name, role, secret, reply_timeout, state_query_interval)
         VALUES (name, wanted.role, secret, reply_timeout, state_query_interval)
         RETURNING * INTO added;
-    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s', added.name, session_user));
+    PERFORM onerepl.allow(added.id, tables);
+    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s; it may write: %s', added.name, session_user,
+        coalesce(nullif(array_to_string(onerepl.allowed_list(added.id), ', '), ''), 'nothing')));
     PERFORM onerepl.wake_at_commit(false, true);
     RETURN added.id;
 END $$;
-COMMENT ON FUNCTION onerepl_add_remote(text, text, interval, interval) IS
+COMMENT ON FUNCTION onerepl_add_remote(text, text, text[], interval, interval) IS
 'Makes this database the central of a remote: what the remote sends is written here. name: of the link, for you; secret: the
-same as at the remote; the intervals override the settings of the same names for this link. Returns the id of the link in
+same as at the remote; tables: what the link may write here (P18), as onerepl_allow takes it, which adds to it later: nothing by default,
+''{public.*}'' all of a schema, ''{*}'' everything; the intervals override the settings of the same names for this link. Returns the id of the link in
 onerepl.link. The link is bound to the first database that speaks with this secret (P10), and starts at the number that the
 remote says (P17). The setting onerepl.listen must name an address in this database.
-Errors: 42710 the name is taken; 22023 a secret or interval that can not be.';
+Errors: 42710 the name is taken; 22023 a secret, interval or entry of tables that can not be.';
 
 CREATE FUNCTION onerepl_change_link(name text, url text DEFAULT NULL, secret text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER

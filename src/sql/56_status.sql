@@ -169,7 +169,7 @@ COMMENT ON FUNCTION onerepl.central_status() IS 'onerepl_status() of the links o
 
 CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid, s int8, m int8, lag_records int8, lag_seconds float8,
                                                 lag_bytes int8, state text, last_contact timestamptz, last_error text,
-                                                what_to_do text, problems int8, log_size int8)
+                                                what_to_do text, problems int8, log_size int8, may_write text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
@@ -178,7 +178,9 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
                 THEN concat_ws(' ', format('See onerepl.problems: %s problem%s with tables.', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
                             nullif(t.what_to_do, 'Nothing.'))
                 ELSE t.what_to_do END,
-           p.problems, t.log_size
+           p.problems, t.log_size,
+           CASE WHEN l.role = 'central'
+                THEN coalesce(nullif(array_to_string(onerepl.allowed_list(l.id), ', '), ''), format('nothing: see onerepl_allow(%L, ...)', l.name)) END
     FROM (SELECT * FROM onerepl.remote_status() UNION ALL SELECT * FROM onerepl.central_status()) AS t
     JOIN onerepl.link AS l ON l.id = t.link
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
@@ -196,4 +198,5 @@ lag_bytes: estimated size of what is not confirmed (remote), size of the queue (
 state: in step, running, refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
 the central is or has ..., the remote is ..., put off (the central can not write just now), different (onerepl_verify found it);
 last_contact: the last authentic message of the peer; last_error: of the last contact, or why the central can not
-write just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote).';
+write just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link
+may write here, as onerepl_allow has it; * is everything (central).';

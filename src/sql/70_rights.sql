@@ -10,7 +10,9 @@ REVOKE ALL ON ALL TABLES IN SCHEMA onerepl FROM PUBLIC;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA onerepl FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION onerepl_add_central(text, text, text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION onerepl_add_remote(text, text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_add_remote(text, text, text[], interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_allow(text, text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_forbid(text, text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_central(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_remote(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_restart_link(text, bool, int8) FROM PUBLIC;

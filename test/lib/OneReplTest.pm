@@ -29,6 +29,7 @@ my %proxies;    # process id => 1, of all proxies that run
 #   proxy    hash of the proxy's options (loss => 0.1, ...): the link goes through a proxy
 #   streaming  1: A may have standbys and base backups
 #   encoding_a, encoding_b  of the databases, UTF8 if not given
+#   tables   what the link may write, as onerepl_add_remote takes it; everything if not given
 #   links    0: servers and extensions only
 sub new
 {
@@ -36,6 +37,7 @@ sub new
 	my $self = bless {
 		listen => PostgreSQL::Test::Cluster::get_free_port(),
 		name   => $options{name} // '',
+		tables => $options{tables} // '{*}',
 	}, $class;
 	local $encoding = $options{encoding_a} // 'UTF8';
 	$self->{node_a} = start_node("a$self->{name}", $options{streaming}, $options{conf}, $options{conf_a});
@@ -113,7 +115,7 @@ sub url
 sub link
 {
 	my $self = shift;
-	$self->b("SELECT onerepl_add_remote('branch', '$secret')");
+	$self->b("SELECT onerepl_add_remote('branch', '$secret', tables => '$self->{tables}')");
 	wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{listen}) }, 20)
 	  or croak 'B does not listen';
 	$self->a(sprintf "SELECT onerepl_add_central('hq', '%s', '%s')", $self->url, $secret);

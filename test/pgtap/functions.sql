@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(48);
+SELECT plan(50);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -11,7 +11,9 @@ CREATE TEMPORARY VIEW ours AS
     JOIN pg_namespace AS n ON n.oid = p.pronamespace;
 
 SELECT has_function('public', 'onerepl_add_central', ARRAY['text', 'text', 'text', 'interval', 'interval', 'interval']);
-SELECT has_function('public', 'onerepl_add_remote', ARRAY['text', 'text', 'interval', 'interval']);
+SELECT has_function('public', 'onerepl_add_remote', ARRAY['text', 'text', 'text[]', 'interval', 'interval']);
+SELECT has_function('public', 'onerepl_allow', ARRAY['text', 'text[]']);
+SELECT has_function('public', 'onerepl_forbid', ARRAY['text', 'text[]']);
 SELECT has_function('public', 'onerepl_remove_central', ARRAY['text']);
 SELECT has_function('public', 'onerepl_remove_remote', ARRAY['text']);
 SELECT has_function('public', 'onerepl_restart_link', ARRAY['text', 'boolean', 'bigint']);
@@ -39,7 +41,7 @@ SELECT has_function('onerepl', 'self_check', ARRAY[]::text[]);
 SELECT has_function('onerepl', 'write_journal', ARRAY['integer', 'integer', 'text', 'text', 'text', 'bigint', 'bigint']);
 
 SELECT function_returns('public', 'onerepl_add_central', ARRAY['text', 'text', 'text', 'interval', 'interval', 'interval'], 'integer');
-SELECT function_returns('public', 'onerepl_add_remote', ARRAY['text', 'text', 'interval', 'interval'], 'integer');
+SELECT function_returns('public', 'onerepl_add_remote', ARRAY['text', 'text', 'text[]', 'interval', 'interval'], 'integer');
 SELECT function_returns('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text'], 'void');
 SELECT function_returns('public', 'onerepl_add_schema', ARRAY['text', 'boolean'], 'integer');
 SELECT function_returns('public', 'onerepl_wait', ARRAY['text', 'interval'], 'boolean');

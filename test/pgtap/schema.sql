@@ -26,7 +26,7 @@ SELECT columns_are('onerepl', 'differing_rows', ARRAY['link', 'relation', 'n', '
 SELECT columns_are('onerepl', 'problems', ARRAY['relation', 'kind', 'message', 'hint', 'since']);
 SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl_status'$$,
     ARRAY['link', 'role', 'peer', 's', 'm', 'lag_records', 'lag_seconds', 'lag_bytes', 'state', 'last_contact', 'last_error', 'what_to_do',
-          'problems', 'log_size'], 'columns of onerepl_status');
+          'problems', 'log_size', 'may_write'], 'columns of onerepl_status');
 
 -- lessons: another tool's FOR ALL TABLES publication must not make our writes fail
 SELECT is_empty($$SELECT relname FROM ours WHERE relkind = 'r'
@@ -52,7 +52,7 @@ SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_c
 
 -- pg_dump keeps the configuration, and not the log
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
-              ARRAY['onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+              ARRAY['onerepl.allowed', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');

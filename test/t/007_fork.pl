@@ -178,7 +178,7 @@ sub cure_ok
 	my $other = new_pair();
 	$other->b("DELETE FROM onerepl.contact; SELECT onerepl_remove_remote('branch')");
 	$other->node_a->stop;
-	$other->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret')");
+	$other->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
 	my $content = OneReplTest::fingerprint($other->node_b, 't');
 	$pair->a(sprintf "SELECT onerepl_change_link('hq', url => '%s')", $other->url);
 	$pair->a("INSERT INTO t VALUES (1000, 'to whom?')");

@@ -11,7 +11,7 @@ my $secret  = $OneReplTest::secret;
 my $address = "127.0.0.1:$pair->{listen}";
 
 # --- a central that has not started takes its start only from a body that answers this start
-$pair->b("SELECT onerepl_add_remote('recorded', '$secret')");
+$pair->b("SELECT onerepl_add_remote('recorded', '$secret', tables => '{*}')");
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $pair->{listen}) }, 20);
 my $remote = uuid_bytes('01234567-89ab-cdef-0123-456789abcdef');
 my %parts  = (remote => $remote, central => '', secret => $secret, header => remote_header(start_identity => $remote));
@@ -29,7 +29,7 @@ is(start_of_link(), 'none', 'nor does a recorded body of an earlier start');
 $pair->b("SELECT onerepl_remove_remote('recorded')");
 
 # --- a database does not replicate to itself
-$pair->b("SELECT onerepl_add_remote('self', 'the secret of the link to itself')");
+$pair->b("SELECT onerepl_add_remote('self', 'the secret of the link to itself', tables => '{*}')");
 $pair->b("SELECT onerepl_add_central('itself', 'http://$address', 'the secret of the link to itself')");
 ok( OneReplTest::wait_for(
 		sub { $pair->b("SELECT count(*) FROM onerepl_status() WHERE state LIKE 'stopped%'") == 2 }, 30),
@@ -37,7 +37,7 @@ ok( OneReplTest::wait_for(
 $pair->b("SELECT onerepl_remove_remote('self'), onerepl_remove_central('itself')");
 
 # --- a database in which a dump of the remote was restored does not speak in its name
-$pair->b("SELECT onerepl_add_remote('branch', '$secret')");
+$pair->b("SELECT onerepl_add_remote('branch', '$secret', tables => '{*}')");
 $pair->a("SELECT onerepl_add_central('hq', 'http://$address', '$secret')");
 $pair->a("SELECT onerepl_add_table('t')");
 $pair->a("INSERT INTO t VALUES (1, 'before')");

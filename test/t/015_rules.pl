@@ -175,7 +175,7 @@ $pair->node_a->stop('fast');
 
 # ---------------------------------------------------------------------------------------------------- the central
 my $address = "127.0.0.1:$pair->{listen}";
-$pair->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret')");
+$pair->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $pair->{listen}) }, 20);
 my %position = (start_identity => $remote, last => 0, sent => 0, confirmed => 0);
 

@@ -28,7 +28,7 @@ my @secrets = ('the first secret, long enough', 'the second secret, long enough'
 for my $i (0, 1)
 {
 	my $link = $links[$i] =~ s/'/''/gr;
-	$pair->b("SELECT onerepl_add_remote('$link', '$secrets[$i]'), onerepl_set_target('$link', 'public', branch_column => 'branch', branch => '$link')");
+	$pair->b("SELECT onerepl_add_remote('$link', '$secrets[$i]', tables => '{*}'), onerepl_set_target('$link', 'public', branch_column => 'branch', branch => '$link')");
 }
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $pair->{listen}) }, 20);
 $nodes[$_]->safe_psql('postgres', "SELECT onerepl_add_central('hq', 'http://127.0.0.1:$pair->{listen}', '$secrets[$_]')") for 0, 1;

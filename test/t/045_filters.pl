@@ -144,7 +144,7 @@ my $schema = 'CREATE TABLE stock (id int PRIMARY KEY, v text)';
 $second->safe_psql('postgres', "CREATE EXTENSION onerepl; $schema");
 $pair->a($schema);
 $pair->b('CREATE TABLE stock (branch int, id int, v text, PRIMARY KEY (branch, id))');
-$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough'); SELECT onerepl_set_target(l.name, 'public', 'stock', branch_column => 'branch', branch => (16 + l.id)::text) FROM onerepl.link AS l");
+$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough', tables => '{*}'); SELECT onerepl_set_target(l.name, 'public', 'stock', branch_column => 'branch', branch => (16 + l.id)::text) FROM onerepl.link AS l");
 $second->safe_psql('postgres', "SELECT onerepl_add_central('hq', 'http://127.0.0.1:$pair->{listen}', 'another secret, also long enough')");
 $_->safe_psql('postgres', "SELECT onerepl_add_table('stock')") for $pair->node_a, $second;
 $pair->a("INSERT INTO stock SELECT n, 'first' FROM generate_series(1, 5) AS n; UPDATE stock SET v = 'changed' WHERE id = 2; DELETE FROM stock WHERE id = 3; UPDATE stock SET id = 10 WHERE id = 4");
@@ -159,7 +159,7 @@ OneReplTest::poll_ok($pair->node_b, "SELECT v FROM stock WHERE branch = 18", 'an
 is($pair->b("SELECT count(*) FROM stock WHERE branch = 17"), '4', 'the other branch has lost nothing');
 
 # --- another link has a choice of its own
-$second->safe_psql('postgres', "CREATE TABLE keyed (id int PRIMARY KEY, u int UNIQUE DEFERRABLE INITIALLY DEFERRED, wanted bool); SELECT onerepl_add_remote('a', 'the third secret, long enough too')");
+$second->safe_psql('postgres', "CREATE TABLE keyed (id int PRIMARY KEY, u int UNIQUE DEFERRABLE INITIALLY DEFERRED, wanted bool); SELECT onerepl_add_remote('a', 'the third secret, long enough too', tables => '{*}')");
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) }, 20);
 $pair->a("SELECT onerepl_set_filter('hq', 'keyed', 'wanted')");
 $pair->a("BEGIN; SELECT onerepl_add_central('all', 'http://127.0.0.1:$port', 'the third secret, long enough too'), onerepl_refresh('all', 'keyed'); COMMIT");

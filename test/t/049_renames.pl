@@ -103,7 +103,7 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, se
 # --- a schema here that two remotes write to
 my $second = OneReplTest::start_node('a2', 0);
 $_->safe_psql('postgres', 'CREATE SCHEMA shared; CREATE TABLE shared.mine (id int PRIMARY KEY); CREATE TABLE shared.others (id int PRIMARY KEY)') for $pair->nodes, $second;
-$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough'), onerepl_set_ddl('branch2', 'apply')");
+$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough', tables => '{*}'), onerepl_set_ddl('branch2', 'apply')");
 $second->safe_psql('postgres', "CREATE EXTENSION onerepl; SELECT onerepl_add_central('hq', 'http://127.0.0.1:$pair->{listen}', 'another secret, also long enough'), onerepl_add_table('shared.others')");
 $pair->track('shared.mine');
 $second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (1)');

@@ -1,0 +1,120 @@
+-- What a link may write (P18): naming it.
+
+CREATE FUNCTION onerepl.is_ours_alone(schema text) RETURNS bool
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT schema IN ('onerepl', 'pg_catalog', 'information_schema', 'pg_toast') OR schema ~ '^pg_(toast_)?temp(_|$)'
+$$;
+COMMENT ON FUNCTION onerepl.is_ours_alone(text) IS 'Whether nothing of a schema is ever written for a link, whatever its list says (P18).';
+
+CREATE FUNCTION onerepl.read_allowed(entry text, OUT schema text, OUT name text)
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parts text[];
+    is_whole bool := entry LIKE '%.*';
+BEGIN
+    schema := '';
+    name := '';
+    IF entry = '*' THEN
+        RETURN;
+    END IF;
+    BEGIN
+        parts := parse_ident(CASE WHEN is_whole THEN left(entry, -2) ELSE entry END);
+    EXCEPTION WHEN invalid_parameter_value THEN
+        parts := NULL;
+    END;
+    IF cardinality(parts) IS DISTINCT FROM (CASE WHEN is_whole THEN 1 ELSE 2 END) THEN
+        RAISE EXCEPTION '"%" names no table', entry USING
+            ERRCODE = 'invalid_parameter_value',
+            HINT = 'Give tables as schema.table, all of a schema as schema.*, and everything as *.';
+    END IF;
+    IF onerepl.is_ours_alone(parts[1]) THEN
+        RAISE EXCEPTION 'schema "%" is never written for a link', parts[1] USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    schema := parts[1];
+    name := coalesce(parts[2], '');
+END $$;
+COMMENT ON FUNCTION onerepl.read_allowed(text) IS
+'One entry of a link''s list: schema and name, empty where it says *. Errors: 22023 it is none.';
+
+CREATE FUNCTION onerepl.allowed_text(schema text, name text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN schema = '' THEN '*' WHEN name = '' THEN format('%I.*', schema) ELSE format('%I.%I', schema, name) END
+$$;
+COMMENT ON FUNCTION onerepl.allowed_text(text, text) IS 'An entry of a link''s list as the administrator writes it.';
+
+CREATE FUNCTION onerepl.allowed_list(link int) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(e.entry ORDER BY e.entry), '{}')
+    FROM (SELECT onerepl.allowed_text(a.schema, a.name) AS entry FROM onerepl.allowed AS a WHERE a.link = allowed_list.link) AS e
+$$;
+COMMENT ON FUNCTION onerepl.allowed_list(int) IS 'What a link may write, as the administrator writes it.';
+
+CREATE FUNCTION onerepl.allow(link int, tables text[]) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO onerepl.allowed (link, schema, name)
+        SELECT allow.link, a.schema, a.name FROM unnest(tables) AS t (entry) CROSS JOIN LATERAL onerepl.read_allowed(t.entry) AS a
+        ON CONFLICT DO NOTHING
+$$;
+COMMENT ON FUNCTION onerepl.allow(int, text[]) IS 'Puts entries into a link''s list. Errors: 22023 one that names no table.';
+
+CREATE FUNCTION onerepl.reach_changed() RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    -- Apply reads its descriptions again, and decides again.
+    UPDATE onerepl.remote_description SET description = description;
+    SELECT onerepl.wake_at_commit(false, true);
+$$;
+COMMENT ON FUNCTION onerepl.reach_changed() IS 'What links may write has changed: nothing that was decided before holds.';
+
+CREATE FUNCTION onerepl_allow(link text, tables text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    changed onerepl.link := onerepl.get_link(link, 'central');
+BEGIN
+    PERFORM onerepl.lock_central(changed.id);
+    PERFORM onerepl.allow(changed.id, tables);
+    PERFORM onerepl.reach_changed();
+    PERFORM onerepl.write_journal(1, changed.id, 'P18', format('link "%s" may write %s, too; allowed by %s', changed.name,
+                                                               array_to_string(tables, ', '), session_user));
+END $$;
+COMMENT ON FUNCTION onerepl_allow(text, text[]) IS
+'Lets a link write more tables and sequences of this central, beside those that it may write already. tables: schema.table, schema.* for all of a
+schema, those that are made later included, or * for everything; quoted as in SQL. They are names here, after onerepl_set_target. A partitioned
+table means its partitions, too, a table the sequences of its columns. Never reached, whatever is said: schemas onerepl, pg_catalog,
+information_schema, pg_toast, temporary tables; and what belongs to an extension unless it is named itself. Records that failed for it are
+written after onerepl_resolve(link, n, ''retry'').
+Errors: 42704 no such link; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
+
+CREATE FUNCTION onerepl_forbid(link text, tables text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    changed onerepl.link := onerepl.get_link(link, 'central');
+    entry text;
+BEGIN
+    PERFORM onerepl.lock_central(changed.id);
+    FOREACH entry IN ARRAY tables LOOP
+        DELETE FROM onerepl.allowed AS a USING onerepl.read_allowed(entry) AS r
+            WHERE a.link = changed.id AND a.schema = r.schema AND a.name = r.name;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'link "%" has not "%" in its list', changed.name, entry USING
+                ERRCODE = 'undefined_object', DETAIL = format('It may write: %s.', array_to_string(onerepl.allowed_list(changed.id), ', ')),
+                HINT = 'An entry is taken back as it was given; a schema or * has no exceptions.';
+        END IF;
+    END LOOP;
+    PERFORM onerepl.reach_changed();
+    PERFORM onerepl.write_journal(1, changed.id, 'P18', format('link "%s" may no longer write %s; forbidden by %s', changed.name,
+                                                               array_to_string(tables, ', '), session_user));
+END $$;
+COMMENT ON FUNCTION onerepl_forbid(text, text[]) IS
+'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them. What comes for these tables is F from then on;
+their rows stay, and the tables stay read-only as long as the link is there.
+Errors: 42704 no such link, or no such entry; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
