@@ -7,11 +7,7 @@
 #include "pg/settings.h"
 
 extern "C" {
-#include "commands/trigger.h"
-#include "jit/jit.h"
 #include "storage/proc.h"
-#include "utils/array.h"
-#include "utils/xml.h"
 }
 
 #include <algorithm>
@@ -20,16 +16,6 @@ extern "C" {
 namespace onerepl::apply {
 
 namespace {
-
-/// Beside those of text, which are the remote's too.
-constexpr pg::FixedSetting settings_of_apply[] = {
-    // Foreign keys and ordinary triggers were checked and fired on A; here they would do it a second time.
-    {"session_replication_role", "replica",
-     [] { return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA; }},
-    {"xmloption", "content", [] { return xmloption == XMLOPTION_CONTENT; }},
-    {"array_nulls", "on", [] { return Array_nulls; }},
-    {"jit", "off", [] { return !jit_enabled; }},
-};
 
 /// The worker serves other links too, and the remote waits for its answer: it does not wait for a lock for
 /// long. 55P03 is transient, so apply comes back.
@@ -41,8 +27,8 @@ std::string lock_timeout() {
 
 void begin_session() {
     pg::call([] {
-        pg::fix_settings_of_text_for_session();
-        for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting_for_session(setting);
+        pg::fix_settings_for_session(pg::Settings::of_text);
+        pg::fix_settings_for_session(pg::Settings::of_apply);
     });
 }
 
@@ -51,9 +37,9 @@ void prepare_session() {
     pg::call([&] {
         // An administrator may keep users from writing by default_transaction_read_only.
         XactReadOnly = false;
-        pg::fix_setting({"lock_timeout", longest_wait.c_str(), [] { return LockTimeout != 0; }});
-        pg::fix_settings_of_text();
-        for (const pg::FixedSetting& setting : settings_of_apply) pg::fix_setting(setting);
+        pg::fix_setting({"lock_timeout", longest_wait.c_str(), [] { return LockTimeout != 0; }, 0});
+        pg::fix_settings(pg::Settings::of_text);
+        pg::fix_settings(pg::Settings::of_apply);
     });
 }
 

@@ -3,12 +3,14 @@
 
 #include "apply/rights.h"
 #include "capture/statement.h"
+#include "pg/fixed_settings.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
 
 extern "C" {
 #include "catalog/namespace.h"
 #include "mb/pg_wchar.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 }
 
@@ -105,14 +107,9 @@ bool is_done(const NewName& name) {
 }
 
 /// So is telling (P16). Between two of them there is the new description of a table.
-bool is_told(int link, Number n, const NewName& name, const std::string& text) {
-    static struct {
-        int link;
-        Number n;
-        std::string text;
-    } last;
-    const bool same = last.link == link && last.text == text && n > last.n && n - last.n <= 2;
-    last = {link, n, text};
+bool is_told(ToldStatement& last, Number n, const NewName& name, const std::string& text) {
+    const bool same = last.text == text && n > last.n && n - last.n <= 2;
+    last = {n, text};
     return same && !name.old_schema.empty();
 }
 
@@ -143,10 +140,67 @@ void check_others_in(const NewName& name, int link, const std::string& text) {
         text);
 }
 
+struct SessionSetting {
+    std::string name;
+    std::string value;
+};
+
+/// In this database's encoding.
 struct Sql {
     std::string text;
     std::string search_path;
+    std::vector<SessionSetting> settings;
 };
+
+Sql sql_of(const Statement& statement) {
+    const std::string encoding_name(statement.encoding.begin(), statement.encoding.end());
+    const int encoding = pg_char_to_encoding(encoding_name.c_str());
+    if (encoding < 0)
+        throw pg::Error("22023", "encoding \"" + encoding_name + "\" of the remote is not known here");
+    Sql sql{to_server(statement.text, encoding), to_server(statement.search_path, encoding), {}};
+    for (const Setting& setting : statement.settings)
+        sql.settings.push_back({to_server(setting.name, encoding), to_server(setting.value, encoding)});
+    return sql;
+}
+
+/// False: the value names a locale that is not here. Plain.
+bool set_as_on_remote(const char* name, const char* value) {
+    const pg::FixedSetting* const setting = pg::find_setting_of_statements(name);
+    if (setting == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the remote wants a statement to be executed under its setting \"%s\"", name),
+                        errhint("Statements do not depend on it. Resolve this record with 'skip', and make "
+                                "the change here yourself.")));
+    return set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
+                             setting->is_locale ? DEBUG1 : 0, false) > 0;
+}
+
+/// Does `work` under the settings that the remote executed the statement with. Gives those that could not be
+/// had. Throws pg::Error.
+std::string with_settings(const Sql& sql, const std::function<void()>& work) {
+    std::string missing;
+    int level = 0;
+    pg::call([&] {
+        level = NewGUCNestLevel();
+        pg::fix_settings(pg::Settings::of_statements);
+    });
+    for (const SessionSetting& setting : sql.settings)
+        if (!pg::call([&] { return set_as_on_remote(setting.name.c_str(), setting.value.c_str()); }))
+            missing.append(missing.empty() ? "" : ", ")
+                .append(setting.name)
+                .append(" = '")
+                .append(setting.value)
+                .append("'");
+    work();
+    pg::call([&] { AtEOXact_GUC(false, level); });
+    return missing;
+}
+
+NewName new_name_of(const Sql& sql) {
+    NewName name;
+    with_settings(sql, [&] { name = new_name(sql.text); });
+    return name;
+}
 
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
@@ -160,36 +214,41 @@ NewName execute(int link, Number n, const Sql& sql, const Target* target, const 
     const capture::Recording recording = target != nullptr ? capture::Recording::changes
                                          : is_a_remote()   ? capture::Recording::all
                                                            : capture::Recording::none;
-    run_as(role, [&] {
-        pg::call([&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });
+    const std::string missing = with_settings(sql, [&] {
+        run_as(role, [&] {
+            pg::call(
+                [&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });
+        });
     });
-    tell(link, n, Level::information, "executed as on the remote: " + sql.text);
-    const NewName done = target != nullptr ? name : new_name(sql.text);
+    if (missing.empty())
+        tell(link, n, Level::information, "executed as on the remote: " + sql.text);
+    else
+        tell(link, n, Level::warning,
+             "executed as on the remote, but for " + missing + ", which is not known here: " + sql.text,
+             "If the statement makes values that depend on it, compare the table (onerepl_verify).");
+    const NewName done = target != nullptr ? name : new_name_of(sql);
     return done.old_schema.empty() ? NewName{} : done;
 }
 
 }  // namespace
 
-NewName apply_statement(int link, Number n, const Statement& statement, const Target* target) {
+NewName apply_statement(int link, Number n, const Statement& statement, const Target* target,
+                        ToldStatement& told) {
     if (statement.dropped) {
         tell(link, n, Level::warning,
              "the remote dropped its table " + quoted(target->description) + "; it stays here");
         return {};
     }
-    const std::string encoding_name(statement.encoding.begin(), statement.encoding.end());
-    const int encoding = pg_char_to_encoding(encoding_name.c_str());
-    if (encoding < 0)
-        throw pg::Error("22023", "encoding \"" + encoding_name + "\" of the remote is not known here");
-    const std::string text = to_server(statement.text, encoding);
-    const NewName name = statement.captured ? new_name(text) : NewName{};
+    const Sql sql = sql_of(statement);
+    const NewName name = statement.captured ? new_name_of(sql) : NewName{};
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
-    if (executes) return execute(link, n, {text, to_server(statement.search_path, encoding)}, target, name);
-    if (!statement.captured) refuse(text);
-    check_new_name(link, *target, name, text);
-    if (!is_told(link, n, name, text))
+    if (executes) return execute(link, n, sql, target, name);
+    if (!statement.captured) refuse(sql.text);
+    check_new_name(link, *target, name, sql.text);
+    if (!is_told(told, n, name, sql.text))
         tell(link, n, Level::information,
-             "the remote changed its table " + quoted(target->description) + ": " + text,
+             "the remote changed its table " + quoted(target->description) + ": " + sql.text,
              "If the table here does not fit, the link stops at the first row that can not be written.");
     return {};
 }

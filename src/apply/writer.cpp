@@ -46,6 +46,7 @@ void Writer::begin(bool memory_holds) {
     sequences_.clear();
     sequences_were_reset_ = false;
     renamed_schemas_.clear();
+    told_ = {};
     pg::call([&] { begin_batch(batch_, link_); });
     if (memory_holds) return;
     targets_.begin_transaction();
@@ -267,7 +268,7 @@ void Writer::write_statement() {
         close_tables(batch_);
         count_command(batch_);
     });
-    NewName renamed = apply_statement(link_, batch_.n, record_.statement, target);
+    NewName renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
     if (!renamed.old_schema.empty()) renamed_schemas_.push_back(std::move(renamed));
     batch_.uncounted = true;
 }

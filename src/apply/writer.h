@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apply/applier.h"
-#include "apply/new_name.h"
+#include "apply/statement.h"
 #include "apply/partition_of_remote.h"
 #include "apply/refresh_windows.h"
 #include "apply/target.h"
@@ -88,6 +88,7 @@ class Writer {
     std::map<std::pair<std::string, std::string>, SequenceAt> sequences_;
     bool sequences_were_reset_ = false;
     std::vector<NewName> renamed_schemas_;
+    ToldStatement told_;
 };
 
 }  // namespace onerepl::apply

@@ -5,6 +5,7 @@
 #include "capture/captured_table.h"
 #include "capture/description.h"
 #include "capture/transaction_log.h"
+#include "pg/fixed_settings.h"
 #include "worker/hooks.h"
 
 extern "C" {
@@ -17,13 +18,10 @@ extern "C" {
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
-#include "pgtime.h"
-#include "utils/array.h"
+#include "parser/parser.h"
+#include "port/pg_bswap.h"
 #include "utils/builtins.h"
-#include "utils/bytea.h"
-#include "utils/float.h"
 #include "utils/guc.h"
-#include "utils/xml.h"
 
 PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
 PG_FUNCTION_INFO_V1(onerepl_record_description);
@@ -116,59 +114,53 @@ void put_text(StringInfo out, const char* text, std::size_t size) {
     appendBinaryStringInfo(out, text, static_cast<int>(size));
 }
 
-bool is_utc(const char* zone) {
-    return strcmp(zone, "UTC") == 0 || strcmp(zone, "Etc/UTC") == 0 || strcmp(zone, "GMT") == 0;
-}
-
-/// What defaults and casts in a statement may depend on. Not lc_monetary: the central may not have the
-/// locale. A central begins with the usual values (apply/session.cpp).
-constexpr struct {
-    const char* name;
-    bool (*is_usual)();
-} settings_of_statements[] = {
-    {"timezone", [] { return is_utc(pg_get_timezone_name(session_timezone)); }},
-    {"datestyle", [] { return DateStyle == USE_ISO_DATES && DateOrder == DATEORDER_MDY; }},
-    {"intervalstyle", [] { return IntervalStyle == INTSTYLE_POSTGRES; }},
-    {"bytea_output", [] { return bytea_output == BYTEA_OUTPUT_HEX; }},
-    {"extra_float_digits", [] { return extra_float_digits > 0; }},  // those give the same digits
-    {"xmloption", [] { return xmloption == XMLOPTION_CONTENT; }},
-    {"array_nulls", [] { return Array_nulls; }},
+/// A statement and how it was read.
+struct Text {
+    const char* search_path;
+    bool conforming_strings;
+    const char* text;
+    std::size_t size;
 };
 
-/// The statement with those settings of the session that are not usual in front of it.
-void append_with_settings(StringInfo out, const char* text, std::size_t size) {
-    for (const auto& setting : settings_of_statements)
-        if (!setting.is_usual())
-            appendStringInfo(out, "SET LOCAL %s = %s; ", setting.name,
-                             quote_literal_cstr(GetConfigOption(setting.name, false, false)));
-    appendBinaryStringInfo(out, text, static_cast<int>(size));
+/// The settings that it depends on, where they are not the usual ones (pg/fixed_settings.h).
+void put_settings(StringInfo out, bool conforming_strings) {
+    const int at = out->len;
+    std::uint16_t count = 0;
+    pq_sendint16(out, 0);
+    for (const pg::FixedSetting& setting : pg::fixed_settings()) {
+        if (!setting.is(pg::Settings::of_statements)) continue;
+        const bool is_of_strings = strcmp(setting.name, "standard_conforming_strings") == 0;
+        if (is_of_strings ? conforming_strings : setting.holds()) continue;
+        const char* const value = is_of_strings ? "off" : GetConfigOption(setting.name, false, false);
+        put_text(out, setting.name, strlen(setting.name));
+        put_text(out, value, strlen(value));
+        count++;
+    }
+    const std::uint16_t sent = pg_hton16(count);
+    memcpy(out->data + at, &sent, sizeof sent);
 }
 
 /// As on the wire, behind the description's id.
-void record(std::uint64_t description, bool dropped, const char* search_path, const char* text,
-            std::size_t size) {
-    StringInfoData statement;
-    initStringInfo(&statement);
-    if (!dropped) append_with_settings(&statement, text, size);
+void record(std::uint64_t description, bool dropped, const Text& statement) {
     StringInfoData out;
     initStringInfo(&out);
     const char* const encoding = GetDatabaseEncodingName();
     put_text(&out, encoding, strlen(encoding));
-    put_text(&out, search_path, strlen(search_path));
-    put_text(&out, statement.data, static_cast<std::size_t>(statement.len));
-    pfree(statement.data);
+    put_text(&out, statement.search_path, strlen(statement.search_path));
+    put_settings(&out, statement.conforming_strings);
+    put_text(&out, statement.text, statement.size);
     record_statement(description, description != 0, dropped, out.data, static_cast<std::size_t>(out.len));
     pfree(out.data);
 }
 
 /// The text of the statement, of all that was sent with it.
-void cut_out(const hooks::Ddl& ddl, const char** text, std::size_t* size) {
-    *text = ddl.query + (ddl.location > 0 ? ddl.location : 0);
-    *size = ddl.length > 0 ? static_cast<std::size_t>(ddl.length) : strlen(*text);
-    while (*size > 0 && isspace(static_cast<unsigned char>(**text))) {
-        (*text)++;
-        (*size)--;
+Text cut_out(const hooks::Ddl& ddl) {
+    Text cut{ddl.search_path, ddl.conforming_strings, ddl.text, ddl.size};
+    while (cut.size > 0 && isspace(static_cast<unsigned char>(*cut.text))) {
+        cut.text++;
+        cut.size--;
     }
+    return cut;
 }
 
 bool is_of_schema(const Node* statement) {
@@ -194,12 +186,7 @@ void record_running(Oid relation) {
     Relation table = table_open(relation, AccessShareLock);
     // One that was never described, because no row has changed, is told as it is now.
     if (before == 0) before = captured_table(table).description;
-    if (!executing) {
-        const char* text;
-        std::size_t size;
-        cut_out(*ddl, &text, &size);
-        record(before, false, ddl->search_path, text, size);
-    }
+    if (!executing) record(before, false, cut_out(*ddl));
     captured_table(table);
     table_close(table, NoLock);
 }
@@ -246,7 +233,8 @@ void execute_ddl(const char* text, const char* search_path) {
 }  // namespace
 
 void execute_statements(const char* search_path, const char* text, Recording recording) {
-    if (recording == Recording::all && begin_capture()) record(0, false, search_path, text, strlen(text));
+    if (recording == Recording::all && begin_capture())
+        record(0, false, {search_path, standard_conforming_strings, text, strlen(text)});
     const int level = NewGUCNestLevel();
     set_config_option("search_path", search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                       false);
@@ -278,7 +266,7 @@ PGDLLEXPORT Datum onerepl_record_description(PG_FUNCTION_ARGS) {
 PGDLLEXPORT Datum onerepl_record_drop(PG_FUNCTION_ARGS) {
     using namespace onerepl::capture;
     const std::uint64_t description = newest_description(PG_GETARG_OID(0)).id;
-    if (description != 0 && begin_capture()) record(description, true, "", "", 0);
+    if (description != 0 && begin_capture()) record(description, true, {"", true, "", 0});
     PG_RETURN_VOID();
 }
 

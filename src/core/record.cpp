@@ -69,6 +69,11 @@ void write_key(ByteWriter& writer, const std::vector<ByteView>& key) {
 void write_statement(ByteWriter& writer, const Statement& statement) {
     writer.counted(statement.encoding);
     writer.counted(statement.search_path);
+    writer.u16(count16(statement.settings.size()));
+    for (const Setting& setting : statement.settings) {
+        writer.counted(setting.name);
+        writer.counted(setting.value);
+    }
     writer.counted(statement.text);
 }
 
@@ -201,6 +206,16 @@ bool read_text(ByteReader& reader, ByteView& text) {
     return reader.ok() && std::find(text.begin(), text.end(), 0) == text.end();
 }
 
+bool read_settings(ByteReader& reader, std::vector<Setting>& settings) {
+    constexpr std::size_t least_size = 8;
+    const std::size_t count = reader.u16();
+    if (!reader.ok() || count > reader.left() / least_size) return false;
+    settings.resize(count);
+    for (Setting& setting : settings)
+        if (!read_text(reader, setting.name) || !read_text(reader, setting.value)) return false;
+    return true;
+}
+
 bool read_statement(ByteReader& reader, std::uint8_t flags, Record& record) {
     Statement& statement = record.statement;
     statement.captured = (flags & flag_captured) != 0;
@@ -208,7 +223,7 @@ bool read_statement(ByteReader& reader, std::uint8_t flags, Record& record) {
     if ((flags & ~(flag_captured | flag_dropped)) != 0) return false;
     if (statement.captured != (record.description != 0)) return false;
     if (!read_text(reader, statement.encoding) || !read_text(reader, statement.search_path)) return false;
-    if (!read_text(reader, statement.text)) return false;
+    if (!read_settings(reader, statement.settings) || !read_text(reader, statement.text)) return false;
     return statement.dropped ? statement.captured && statement.text.empty() : !statement.text.empty();
 }
 

@@ -62,6 +62,12 @@ struct Chunk {
     ByteView rows{};  // read them by ChunkRows
 };
 
+/// A setting of PostgreSQL.
+struct Setting {
+    ByteView name{};
+    ByteView value{};
+};
+
 /// What was done on A at this place beside changing rows. All texts are in `encoding`, without zero bytes.
 struct Statement {
     /// Recorded by itself, because it changes a tracked table, whose description the record names as it was
@@ -71,6 +77,8 @@ struct Statement {
     bool dropped = false;
     ByteView encoding{};     // of A's database, as "UTF8"
     ByteView search_path{};  // under which `text` is to be read
+    /// Other settings under which it is to be read and executed, where they are not the usual ones.
+    std::vector<Setting> settings{};
     ByteView text{};
 };
 

@@ -9,8 +9,10 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
+#include "parser/parser.h"
 #include "tcop/utility.h"
 }
 
@@ -94,12 +96,53 @@ void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilit
                                                     receiver, completion);
 }
 
+/// Whether the text, lexed with this standard_conforming_strings, is the statement. Parsing is pure: an error
+/// of it leaves nothing behind.
+bool is_read_so(const char* text, const Node* statement, bool conforming_strings) {
+    const bool before = standard_conforming_strings;
+    MemoryContext const memory = CurrentMemoryContext;
+    volatile bool same = false;
+    standard_conforming_strings = conforming_strings;
+    PG_TRY();
+    {
+        List* const parsed = raw_parser(text, RAW_PARSE_DEFAULT);
+        same = list_length(parsed) == 1 && equal(linitial_node(RawStmt, parsed)->stmt, statement);
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(memory);
+        FlushErrorState();
+    }
+    PG_END_TRY();
+    standard_conforming_strings = before;
+    return same;
+}
+
+/// A text is lexed as a whole before its first statement acts, and the statements of a function when they are
+/// first executed: the setting may have changed since. Only a backslash is read in two ways.
+bool were_strings_conforming(const char* text, std::size_t size, const Node* statement) {
+    if (memchr(text, '\\', size) == nullptr) return true;
+    char* const copy = pnstrdup(text, size);
+    const bool other = !standard_conforming_strings;
+    const bool is_other =
+        !is_read_so(copy, statement, standard_conforming_strings) && is_read_so(copy, statement, other);
+    pfree(copy);
+    return is_other ? other : standard_conforming_strings;
+}
+
+Ddl ddl_of(const PlannedStmt* planned, const char* query) {
+    const char* const text = query + (planned->stmt_location > 0 ? planned->stmt_location : 0);
+    const std::size_t size =
+        planned->stmt_len > 0 ? static_cast<std::size_t>(planned->stmt_len) : strlen(text);
+    return {planned->utilityStmt, text, size, pstrdup(namespace_search_path),
+            were_strings_conforming(text, size, planned->utilityStmt)};
+}
+
 void process_ddl(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
                  QueryCompletion* completion) {
     Ddl* const outer = running;
-    Ddl ddl = {planned->utilityStmt, query, planned->stmt_location, planned->stmt_len,
-               pstrdup(namespace_search_path)};
+    Ddl ddl = ddl_of(planned, query);
     running = &ddl;
     PG_TRY();
     { next(planned, query, read_only, context, params, environment, receiver, completion); }

@@ -13,10 +13,10 @@ namespace onerepl::hooks {
 /// A statement that makes or changes a table and runs now.
 struct Ddl {
     const Node* statement;
-    const char* query;  // the text that it is in
-    int location;       // where it begins there; -1: not known
-    int length;         // 0: to the end
-    char* search_path;  // as it was when it began
+    const char* text;
+    std::size_t size;
+    char* search_path;        // as it was when it began
+    bool conforming_strings;  // standard_conforming_strings, as it was when the text was lexed
 };
 /// The innermost one; null: none. Event triggers are not told its text.
 const Ddl* running_ddl();

@@ -214,6 +214,19 @@ sub wait_settled
 	return;
 }
 
+# Tests that onerepl_verify finds these tables complete and equal.
+sub verify_equal
+{
+	my ($self, @tables) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$self->a("SELECT onerepl_verify('hq', '$_')") for @tables;
+	poll_ok($self->{node_a}, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'verified');
+	my $list = join ', ', map { "'$_'::regclass" } @tables;
+	is($self->b("SELECT count(DISTINCT relation) || ' ' || sum(differences) || ' ' || bool_and(complete) FROM onerepl.verified WHERE relation IN ($list)"),
+		@tables . ' 0 true', 'and found equal') or $self->show_state(@tables);
+	return;
+}
+
 # What a reader of a failed test wants to see.
 sub show_state
 {

@@ -66,6 +66,14 @@ Statement statement_from(const test::Section& section, std::deque<Bytes>& store)
     statement.dropped = section.has("dropped");
     statement.encoding = text("encoding");
     statement.search_path = text("search_path");
+    for (const std::string& line : section.all("setting")) {
+        const std::size_t space = line.find(' ');
+        const auto part = [&](std::string_view bytes) {
+            return ByteView(store.emplace_back(bytes.begin(), bytes.end()));
+        };
+        statement.settings.push_back(
+            {part(std::string_view(line).substr(0, space)), part(std::string_view(line).substr(space + 1))});
+    }
     if (section.has("sql")) statement.text = store.emplace_back(section.bytes("sql"));
     return statement;
 }
@@ -138,6 +146,11 @@ void expect_same(const Statement& a, const Statement& b) {
     EXPECT_EQ(a.dropped, b.dropped);
     EXPECT_EQ(to_hex(a.encoding), to_hex(b.encoding));
     EXPECT_EQ(to_hex(a.search_path), to_hex(b.search_path));
+    ASSERT_EQ(a.settings.size(), b.settings.size());
+    for (std::size_t i = 0; i < a.settings.size(); ++i) {
+        EXPECT_EQ(to_hex(a.settings[i].name), to_hex(b.settings[i].name)) << i;
+        EXPECT_EQ(to_hex(a.settings[i].value), to_hex(b.settings[i].value)) << i;
+    }
     EXPECT_EQ(to_hex(a.text), to_hex(b.text));
 }
 
@@ -389,7 +402,7 @@ TEST(RecordGarbage, RefusesChunksThatContradictThemselves) {
 
 TEST(RecordGarbage, RefusesStatementsThatContradictThemselves) {
     const std::string encoding = "0000000455544638";
-    const std::string path = "00000000";
+    const std::string path = "000000000000";  // and no settings
     const std::string sql = "0000000178";
     const std::string table = "0000000000000007";
     const std::string no_table = "0000000000000000";
@@ -406,6 +419,26 @@ TEST(RecordGarbage, RefusesStatementsThatContradictThemselves) {
     EXPECT_FALSE(accepted("03" + table + encoding + path + sql));              // dropped, yet with a text
     EXPECT_FALSE(accepted("00" + no_table + encoding + path + "00000000"));    // no text
     EXPECT_FALSE(accepted("00" + no_table + encoding + path + "0000000100"));  // a zero byte
+    const std::string setting =
+        "00000000"
+        "0001"
+        "0000000161"
+        "0000000162";
+    EXPECT_TRUE(accepted("00" + no_table + encoding + setting + sql));
+    EXPECT_FALSE(accepted("00" + no_table + encoding +
+                          "00000000"
+                          "0001" +
+                          sql));  // lacks the setting
+    EXPECT_FALSE(accepted("00" + no_table + encoding +
+                          "00000000"
+                          "ffff" +
+                          sql));
+    EXPECT_FALSE(accepted("00" + no_table + encoding +
+                          "00000000"
+                          "0001"
+                          "0000000100"
+                          "0000000162" +
+                          sql));
 }
 
 TEST(Chunk, RowsAreReadOneByOne) {

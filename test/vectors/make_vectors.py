@@ -63,8 +63,10 @@ def chunk(description_id, refresh, flags=0, order="", key_from=(), key_to=(), ro
     return out + struct.pack(">I", len(rows)) + b"".join(values(row) for row in rows)
 
 
-def statement(description_id, flags, search_path, sql):
-    return b"X" + bytes([flags]) + struct.pack(">Q", description_id) + counted(b"UTF8") + counted(search_path) + counted(sql)
+def statement(description_id, flags, search_path, sql, settings=()):
+    out = b"X" + bytes([flags]) + struct.pack(">Q", description_id) + counted(b"UTF8") + counted(search_path)
+    out += struct.pack(">H", len(settings)) + b"".join(counted(name) + counted(value) for name, value in settings)
+    return out + counted(sql)
 
 
 def sequences(states):
@@ -306,12 +308,13 @@ def records():
         ),
         section(
             "statement that changes a tracked table",
-            statement(7, 1, b"public", ALTER_TABLE),
+            statement(7, 1, b"public", ALTER_TABLE, [(b"standard_conforming_strings", b"off")]),
             "X",
             description=7,
             captured=1,
             encoding="UTF8",
             search_path="public",
+            setting="standard_conforming_strings off",
             sql=ALTER_TABLE,
         ),
         section("dropped table", statement(7, 3, b"", b""), "X", description=7, captured=1, dropped=1, encoding="UTF8"),
