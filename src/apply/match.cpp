@@ -152,8 +152,8 @@ RangeVar* name_of(const Target& target) {
 
 }  // namespace
 
-Oid find_relation(const Target& target) {
-    return RangeVarGetRelid(name_of(target), RowExclusiveLock, true);
+Oid find_relation(const Target& target, LOCKMODE lock) {
+    return RangeVarGetRelid(name_of(target), lock, true);
 }
 
 void match_target(Target& target) {
@@ -165,8 +165,11 @@ void match_target(Target& target) {
     target.key_count = target.missing_count = 0;
     target.table = nullptr;
     target.generation = 0;
-    target.relation = find_relation(target);
+    target.relation = find_relation(target, RowExclusiveLock);
     if (!OidIsValid(target.relation)) report_missing_table(target);
+    if (target.relation != target.reached)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("another table was given the name \"%s\" meanwhile", target.name.c_str())));
     Relation relation = table_open(target.relation, NoLock);
     check_is_table(relation);
     target.columns_of_table = RelationGetNumberOfAttributes(relation);

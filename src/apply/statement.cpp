@@ -1,6 +1,7 @@
 // Executing the remote's statements, or telling of them.
 #include "apply/statement.h"
 
+#include "apply/reach.h"
 #include "apply/rights.h"
 #include "capture/statement.h"
 #include "pg/fixed_settings.h"
@@ -26,10 +27,10 @@ std::string quoted(const TableDescription& table) {
 
 /// The table's owner; that of its schema if there is no such table, so that the statement may make it; or of
 /// the schema that the statement is about.
-Oid owner_of_named(const Target& target, const NewName& name) {
+Oid owner_of_named(int link, Target& target, const NewName& name) {
+    const Oid relation = reach(link, target);
     return pg::call([&] {
         if (!name.old_schema.empty()) return owner_of_schema(name.old_schema.c_str());
-        const Oid relation = find_relation(target);
         return OidIsValid(relation) ? owner_of(relation) : owner_of_schema(target.schema.c_str());
     });
 }
@@ -77,14 +78,27 @@ Target place_of_new_name(int link, const Target& target, const NewName& name) {
     return renamed;
 }
 
+/// P18: a link gives no table a name that it may not write, and no schema one in which there is more than
+/// that.
+void reach_new_name(int link, const Target& target, const NewName& name) {
+    Target renamed = place_of_new_name(link, target, name);
+    reach(link, renamed);
+    if (name.old_schema.empty()) return;
+    for (const std::string& schema : {name.old_schema, name.schema})
+        if (pg::query_int8("SELECT 1::int8 WHERE NOT onerepl.is_named($1, $2, '')", {link, schema}))
+            throw pg::Error("42501", "the link may not write all of schema " + schema,
+                            "Make the same change here, or name the schema with onerepl_allow(link, '{" +
+                                schema + ".*}').");
+}
+
 /// The rows of a table that got another name go to the table of that name from now on. While the one of the
 /// old name is still here, that is another table, as when two tables change their names; or there is none,
 /// and the next table that gets the old name there would find the rows of this one here.
 void check_new_name(int link, const Target& target, const NewName& name, const std::string& text) {
     if (name.empty()) return;
     const Target renamed = place_of_new_name(link, target, name);
-    const Oid before = pg::call([&] { return find_relation(target); });
-    const Oid behind = pg::call([&] { return find_relation(renamed); });
+    const Oid before = pg::call([&] { return find_relation(target, AccessShareLock); });
+    const Oid behind = pg::call([&] { return find_relation(renamed, AccessShareLock); });
     if (!OidIsValid(before) || before == behind) return;
     const std::string what =
         "the remote renamed its table " + quoted(target.description) + " to " + quoted(renamed.description);
@@ -204,12 +218,13 @@ NewName new_name_of(const Sql& sql) {
 
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
-NewName execute(int link, Number n, const Sql& sql, const Target* target, const NewName& name) {
+NewName execute(int link, Number n, const Sql& sql, Target* target, const NewName& name) {
     if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(place_of_new_name(link, *target, name))))
         refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
     check_others_in(name, link, sql.text);
-    const Oid role = target != nullptr ? owner_of_named(*target, name) : owner_of_extension();
+    if (!name.empty()) reach_new_name(link, *target, name);
+    const Oid role = target != nullptr ? owner_of_named(link, *target, name) : owner_of_extension();
     // For a further central.
     const capture::Recording recording = target != nullptr ? capture::Recording::changes
                                          : is_a_remote()   ? capture::Recording::all
@@ -232,8 +247,7 @@ NewName execute(int link, Number n, const Sql& sql, const Target* target, const 
 
 }  // namespace
 
-NewName apply_statement(int link, Number n, const Statement& statement, const Target* target,
-                        ToldStatement& told) {
+NewName apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told) {
     if (statement.dropped) {
         tell(link, n, Level::warning,
              "the remote dropped its table " + quoted(target->description) + "; it stays here");

@@ -22,7 +22,6 @@ struct ToldStatement {
 /// schema is here; 22023 if a setting, an encoding or a value of them is not known here; and what the
 /// statement throws. `told`: of this B transaction. Gives the name that a whole schema has got here by it,
 /// else nothing.
-NewName apply_statement(int link, Number n, const Statement& statement, const Target* target,
-                        ToldStatement& told);
+NewName apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told);
 
 }  // namespace onerepl::apply

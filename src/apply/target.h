@@ -41,9 +41,14 @@ struct Target {
     /// B's table (onerepl.target): of the description's name if nothing else is said.
     std::string schema;
     std::string name;
+    /// The administrator has said so (onerepl_set_target).
+    bool has_place = false;
     /// A table for several remotes: every row has this in the description's last column. In A's encoding.
     bool has_branch = false;
     std::string branch;
+
+    /// The table of that name that the link may write (reach.h); no other is matched.
+    Oid reached = InvalidOid;
 
     // Found by match_target; forgotten when the catalog changes.
     bool matched = false;
@@ -85,11 +90,13 @@ std::string to_server(ByteView text, int encoding);
 void find_place(int link, Target& target);
 
 /// Plain: finds B's table and plans the columns. 42P01: B lacks the table; 42703: it lacks a column; 42804: a
-/// column is generated on one side only in a way that can not work. Locks the table for writing.
+/// column is generated on one side only in a way that can not work; 40001: the name means another table than
+/// `reach` has found. Locks the table for writing.
 void match_target(Target& target);
 
-/// Like match_target, but gives InvalidOid when B has no such table. Does not plan.
-Oid find_relation(const Target& target);
+/// Plain: the table of the target's name, whether the link may write it or not; InvalidOid when there is
+/// none.
+Oid find_relation(const Target& target, LOCKMODE lock);
 
 /// Adds the branch to the row and the old key of a record.
 void add_branch(const Target& target, Record& record);

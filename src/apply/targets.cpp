@@ -100,6 +100,7 @@ void find_place(int link, Target& target) {
         {link, description.schema, description.name}, [&](const pg::Row& row) {
             target.schema = row.text(0);
             target.name = row.text(1);
+            target.has_place = true;
             target.has_branch = !row.text(2).empty();
             if (!target.has_branch) return;
             target.branch = to_remote(row.text(3), target.encoding);
@@ -198,8 +199,9 @@ void Targets::forget() {
 }
 
 void Targets::invalidate(Oid relation) {
+    // One that is just being read is not there yet.
     for (auto& [id, target] : targets_)
-        if (!OidIsValid(relation) || target->relation == relation) target->matched = false;
+        if (target && (!OidIsValid(relation) || target->relation == relation)) target->matched = false;
 }
 
 }  // namespace onerepl::apply

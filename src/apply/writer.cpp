@@ -8,6 +8,7 @@
 #include "apply/foreign.h"
 #include "apply/guard.h"
 #include "apply/key_range.h"
+#include "apply/reach.h"
 #include "apply/row.h"
 #include "apply/statement.h"
 #include "apply/truncate.h"
@@ -138,8 +139,9 @@ Target& Writer::find_target(std::uint64_t id) {
 }
 
 void Writer::match(Target& target) {
+    pg::call([&] { flush_all(batch_); });  // with what the target was
+    reach(link_, target);
     pg::call([&] {
-        flush_all(batch_);  // with what the target was
         match_target(target);
         close_tables(batch_);  // a trigger can not be made on a table in use
     });
@@ -186,18 +188,17 @@ void Writer::write_chunk_record() {
 void Writer::skip_chunk() {
     Target& target = described(record_.description);
     if (record_.chunk.verify) return;
-    target.relation = pg::call([&] { return find_relation(target); });
-    if (OidIsValid(target.relation)) windows_.note(target, record_.chunk, batch_.n, true);
+    if (!is_in_reach(link_, target)) return;
+    target.relation = reach(link_, target);
+    windows_.note(target, record_.chunk, batch_.n, true);
 }
 
 /// A foreign server may have committed the record when another one could not: there it is not left out. Told
 /// once a transaction.
 void Writer::tell_if_ahead() {
     if (batch_.told_ahead || record_.description == 0) return;
-    const Target* target = targets_.find(record_.description);
-    if (target == nullptr) return;
-    const Oid relation = pg::call([&] { return find_relation(*target); });
-    if (!OidIsValid(relation) || !may_be_ahead(relation)) return;
+    Target* const target = targets_.find(record_.description);
+    if (target == nullptr || !is_in_reach(link_, *target) || !may_be_ahead(reach(link_, *target))) return;
     batch_.told_ahead = true;
     pg::write_journal_entry(
         link_,
@@ -233,7 +234,7 @@ Target& Writer::described(std::uint64_t description) {
 /// A table that is being filled differs, of course. One that is not there is a difference, and no failure.
 void Writer::verify() {
     Target& target = described(record_.description);
-    if (!OidIsValid(pg::call([&] { return find_relation(target); }))) {
+    if (!OidIsValid(reach(link_, target))) {
         if (record_.chunk.last) tell_missing(link_, target, batch_.n);
         return;
     }
@@ -250,15 +251,14 @@ void Writer::verify() {
 
 void Writer::describe() {
     pg::call([&] { close_tables(batch_); });
-    const Target* target = targets_.find(targets_.store(record_.table).id);
-    const Oid relation = pg::call([&] { return find_relation(*target); });
-    if (OidIsValid(relation)) ensure_guard(relation, link_);
+    Target* const target = targets_.find(targets_.store(record_.table).id);
+    if (is_in_reach(link_, *target)) ensure_guard(reach(link_, *target), link_);
 }
 
 /// A table that is in use can not be altered. What deferred constraints say is looked into before, because
 /// row versions may move: A has altered no table with checks that were still to be made.
 void Writer::write_statement() {
-    const Target* target = nullptr;
+    Target* target = nullptr;
     if (record_.statement.captured) {
         target = targets_.find(record_.description);
         if (target == nullptr) throw LackingDescription{record_.description};

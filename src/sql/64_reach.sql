@@ -1,4 +1,4 @@
--- What a link may write (P18): naming it.
+-- What a link may write (P18): naming it, and deciding.
 
 CREATE FUNCTION onerepl.is_ours_alone(schema text) RETURNS bool
     LANGUAGE sql IMMUTABLE
@@ -118,3 +118,88 @@ COMMENT ON FUNCTION onerepl_forbid(text, text[]) IS
 'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them. What comes for these tables is F from then on;
 their rows stay, and the tables stay read-only as long as the link is there.
 Errors: 42704 no such link, or no such entry; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
+
+-- ------------------------------------------------------------------ the decision
+
+CREATE FUNCTION onerepl.is_named(link int, schema text, name text, itself bool DEFAULT false) RETURNS bool
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM onerepl.allowed AS a
+                   WHERE a.link = is_named.link
+                     AND (a.schema = is_named.schema AND (a.name = is_named.name OR a.name = '' AND NOT itself) OR a.schema = '' AND NOT itself))
+$$;
+COMMENT ON FUNCTION onerepl.is_named(int, text, text, bool) IS
+'Whether a link''s list has a name, or (not itself) all of its schema. Without a name: whether it has all of the schema.';
+
+CREATE FUNCTION onerepl.above(relation oid) RETURNS oid[]
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE above (relation) AS (
+        SELECT above.relation
+        UNION
+        SELECT i.inhparent FROM above AS a JOIN pg_class AS c ON c.oid = a.relation AND c.relispartition JOIN pg_inherits AS i ON i.inhrelid = c.oid
+    ) SELECT array_agg(a.relation) FROM above AS a
+$$;
+COMMENT ON FUNCTION onerepl.above(oid) IS 'A relation and all that it is a partition of.';
+
+CREATE FUNCTION onerepl.below(relation oid) RETURNS oid[]
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE below (relation) AS (
+        SELECT below.relation
+        UNION
+        SELECT i.inhrelid FROM below AS b JOIN pg_inherits AS i ON i.inhparent = b.relation
+    ) SELECT array_agg(b.relation) FROM below AS b
+$$;
+COMMENT ON FUNCTION onerepl.below(oid) IS 'A relation, its partitions and what inherits from it.';
+
+CREATE FUNCTION onerepl.why_never_reached(link int, relation oid) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN onerepl.is_ours_alone(n.nspname) OR c.oid < 16384 OR c.relpersistence = 't' OR e.extname = 'onerepl'
+            THEN 'What is in schemas of onerepl and of the system, and what is temporary, is never written for a link.'
+        WHEN e.extname IS NOT NULL AND NOT onerepl.is_named(link, n.nspname, c.relname, true)
+            THEN format('It belongs to extension %s, and the list of the link does not name it by itself.', e.extname)
+        WHEN c.relkind = 'f' AND NOT c.relispartition
+            THEN 'It is a foreign table, and no partition of a table that the link may write.' END
+    FROM pg_class AS c
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e' AND d.refclassid = 'pg_extension'::regclass
+    LEFT JOIN pg_extension AS e ON e.oid = d.refobjid
+    WHERE c.oid = why_never_reached.relation
+$$;
+COMMENT ON FUNCTION onerepl.why_never_reached(int, oid) IS 'Why a relation is never written for a link, though the list of the link may have its name; null: it may be.';
+
+CREATE FUNCTION onerepl.why_out_of_reach(link int, relation oid, schema text, name text, has_place bool, has_branch bool,
+                                         OUT reason text, OUT hint text)
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+-- Not SQL: its plans are kept.
+DECLARE
+    above oid[] := onerepl.above(relation);
+BEGIN
+    hint := format('If the link shall write it: SELECT onerepl_allow(%L, %L); then resolve the record with ''retry''.',
+                   (SELECT l.name FROM onerepl.link AS l WHERE l.id = link), ARRAY[onerepl.allowed_text(schema, name)]);
+    reason := onerepl.why_never_reached(link, relation);
+    IF reason IS NULL AND onerepl.is_ours_alone(schema) THEN
+        reason := format('Nothing in schema %I is ever written for a link.', schema);
+    END IF;
+    IF reason IS NOT NULL THEN
+        hint := CASE WHEN reason LIKE '%by itself.' THEN hint ELSE 'Resolve the record with ''skip'', and ask who has the secret of this link.' END;
+        RETURN;
+    END IF;
+    -- A foreign table is reached as a partition only.
+    IF NOT onerepl.is_named(link, schema, name)
+       AND NOT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                       WHERE c.oid = ANY (above) AND c.relkind <> 'f' AND onerepl.is_named(link, n.nspname, c.relname))
+    THEN
+        reason := format('The list of the link does not name it: %s.',
+                         coalesce(nullif(array_to_string(onerepl.allowed_list(link), ', '), ''), 'it is empty'));
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.why_out_of_reach(int, oid, text, text, bool, bool) IS
+'P18: why a link may not write a table here, and what its administrator does about that; reason null: it may. The only place that decides.
+relation: the table that has the name here; 0 if there is none, then its name decides. has_place, has_branch: the description comes to it by a
+mapping (onerepl_set_target), and to rows of a branch only.';

@@ -17,7 +17,8 @@ use IO::Socket::INET;
 use OneReplTest;
 use OneReplWire qw(body frame post);
 
-our @kinds = (undef, 'transfer', 'confirmation request', 'remote state', 'confirmation', 'transfer request', 'state request');
+our @kinds = (undef, 'transfer', 'confirmation request', 'remote state', 'confirmation', 'transfer request', 'state request',
+	'description request', 'description');
 
 sub new
 {

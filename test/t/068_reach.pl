@@ -1,0 +1,141 @@
+# What a remote may write at B (P18). The test is the remote: it has the secret, and says what it likes.
+use strict;
+use warnings;
+
+use lib 'test/lib';
+use OneReplRemote;
+use OneReplTest;
+use Test::More;
+
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my $b = OneReplTest::start_node('b', 0, "onerepl.listen = '127.0.0.1:$port'");
+my $secret = $OneReplTest::secret;
+
+sub b { return $b->safe_psql('postgres', shift); }
+
+b(<<'SQL');
+CREATE EXTENSION onerepl;
+CREATE EXTENSION pg_stat_statements;
+CREATE EXTENSION postgres_fdw;
+CREATE SCHEMA sales;
+CREATE SCHEMA private;
+CREATE TABLE sales.orders (id int PRIMARY KEY, v text);
+CREATE TABLE sales.others (id int PRIMARY KEY, v text);
+CREATE TABLE private.t (id int PRIMARY KEY, v text);
+CREATE TABLE public.parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+CREATE TABLE private.low PARTITION OF public.parts FOR VALUES FROM (0) TO (100);
+CREATE TABLE private.of_extension (id int PRIMARY KEY, v text);
+ALTER EXTENSION postgres_fdw ADD TABLE private.of_extension;
+CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw;
+CREATE FOREIGN TABLE private.far (id int, v text) SERVER other;
+INSERT INTO sales.others VALUES (1, 'mine');
+INSERT INTO private.t VALUES (1, 'mine');
+SQL
+b("SELECT onerepl_add_remote('branch', '$secret', tables => '{sales.orders,public.*}')");
+
+my $remote = OneReplRemote->new(node => $b, listen => $port, link => 'branch', secret => $secret);
+my @columns = ([ 'id', 'int4', 1 ], [ 'v', 'text' ]);
+
+sub table { my ($schema, $name, @of) = @_; return $remote->description($schema, $name, @of ? @of : @columns); }
+
+# What B makes of a record about a table that is described in front of it.
+sub outcome_of
+{
+	my ($record, $table) = @_;
+	$remote->send($remote->describe($table)) if $table;
+	$remote->send($record);
+	return $remote->outcome;
+}
+
+sub refused_ok
+{
+	my ($record, $table, $name) = @_;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like(outcome_of($record, $table), qr/^42501 /, $name);
+	ok($remote->skip, "... and it can be skipped");
+	return;
+}
+
+# --- what is named is written
+my $orders = table('sales', 'orders');
+is(outcome_of($remote->insert($orders, 1, 'one'), $orders), 'written', 'a table that is named');
+is(b('SELECT v FROM sales.orders'), 'one', 'has the row');
+my $parts = table('public', 'parts');
+is(outcome_of($remote->insert($parts, 1, 'one'), $parts), 'written', 'a partitioned table of a schema that is named, with a partition elsewhere');
+my $low = table('private', 'low');
+is(outcome_of($remote->insert($low, 2, 'two'), $low), 'written', 'a partition of a table that is named');
+
+# --- what is not named is not, whatever comes for it
+for my $case ([ 'private', 't', 'of another schema' ], [ 'sales', 'others', 'beside one that is named' ])
+{
+	my ($schema, $name, $what) = @$case;
+	my $id = table($schema, $name);
+	refused_ok($remote->insert($id, 2, 'two'), $id, "insert into a table $what");
+	is(b("SELECT tgname FROM pg_trigger WHERE tgrelid = '$schema.$name'::regclass"), '', '... which gets no guard');
+	refused_ok($remote->update($id, 1, 'changed'), undef, "update of a table $what");
+	refused_ok($remote->delete($id, 1), undef, "delete from a table $what");
+	refused_ok($remote->truncate($id), undef, "truncate of a table $what");
+	refused_ok($remote->chunk($id, 1, 'n'), undef, "a refresh of a table $what begins");
+	refused_ok($remote->chunk($id, 2 | 4, 'n', [ 5, 'five' ]), undef, "a refresh of a table $what");
+	refused_ok($remote->chunk($id, 32 | 4, 'n', [ 0, 0 ]), undef, "a verification of a table $what");
+	is(b("SELECT string_agg(id || v, ' ') FROM $schema.$name"), '1mine', '... and its rows are as they were');
+	is(b("SELECT count(*) FROM onerepl.refresh_window AS w, onerepl.difference AS d WHERE '$schema.$name'::regclass IN (w.relation, d.relation)"), '0',
+		'... and no view tells of it');
+}
+my $absent = table('private', 'absent');
+refused_ok($remote->insert($absent, 1, 'one'), $absent, 'a table that is not there, of a schema that is not named');
+my $missing = table('public', 'missing');
+like(outcome_of($remote->insert($missing, 1, 'one'), $missing), qr/^42P01 /, 'one of a schema that is named is missed');
+$remote->skip;
+is(b("SELECT hint ~ 'onerepl_allow' FROM onerepl.failed"), '', 'nothing is left in F');
+
+# --- '*' does not mean what is never reached
+b("SELECT onerepl_allow('branch', '{*}')");
+like(b("SELECT may_write FROM onerepl_status()"), qr/^\*/, 'the status tells of *');
+my $link = table('onerepl', 'link', [ 'id', 'int4', 1 ], [ 'ddl', 'text' ]);
+refused_ok($remote->update($link, 1, 'apply'), $link, 'its own row of onerepl.link');
+is(b('SELECT ddl FROM onerepl.link'), 'stop', '... which is as it was');
+my $journal = table('onerepl', 'journal_entry', [ 'id', 'int8', 1 ], [ 'message', 'text' ]);
+refused_ok($remote->delete($journal, 1), $journal, 'the journal');
+is(b("SELECT count(*) FROM pg_trigger WHERE tgname = '!onerepl_guard' AND tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'onerepl'::regnamespace)"), '0',
+	'no guard on any of them');
+for my $case (
+	[ 'pg_catalog', 'pg_authid', 'a catalog' ],
+	[ 'information_schema', 'sql_features', 'the information schema' ],
+	[ 'private', 'of_extension', 'what belongs to an extension' ],
+	[ 'private', 'far', 'a foreign table that is no partition' ])
+{
+	my $id = table($case->[0], $case->[1]);
+	refused_ok($remote->insert($id, 1, 'one'), $id, $case->[2]);
+}
+my $toast = table('pg_toast', b("SELECT relname FROM pg_class WHERE oid = (SELECT reltoastrelid FROM pg_class WHERE oid = 'private.t'::regclass)"));
+refused_ok($remote->truncate($toast), $toast, 'a toast table');
+b("SELECT onerepl_allow('branch', '{private.of_extension}')");
+my $of_extension = table('private', 'of_extension');
+is(outcome_of($remote->insert($of_extension, 1, 'one'), $of_extension), 'written', 'what belongs to an extension, when it is named itself');
+
+# --- the hint is the cure, and what is taken back holds at once
+b("SELECT onerepl_forbid('branch', '{*}')");
+my $t = table('private', 't');
+like(outcome_of($remote->insert($t, 3, 'three'), $t), qr/^42501 link "branch" may not write table private.t/, 'F after onerepl_forbid');
+my $hint = b('SELECT hint FROM onerepl.failed');
+like($hint, qr/SELECT onerepl_allow\('branch', '\{private\.t\}'\);/, 'the hint has the statement');
+b($hint =~ /(SELECT onerepl_allow\(.*?\);)/);
+b("SELECT onerepl_resolve_all('branch', 'retry')");
+ok(OneReplTest::wait_for(sub { $remote->written == $remote->{last} }, 20), 'which helps');
+is(b("SELECT string_agg(id || v, ' ' ORDER BY id) FROM private.t"), '1mine 3three', '... and the row is there');
+b("SELECT onerepl_forbid('branch', '{private.t}')");
+refused_ok($remote->insert($t, 4, 'four'), undef, 'a table that was written before');
+
+# --- told statements
+b("SELECT onerepl_set_ddl('branch', 'apply')");
+refused_ok($remote->statement('ALTER TABLE private.t ADD x int', $t), undef, 'a statement about a table that is not named');
+refused_ok($remote->statement('ALTER TABLE sales.orders SET SCHEMA private', $orders), undef, 'one that moves a table to where the link may not write');
+refused_ok($remote->statement('ALTER SCHEMA sales RENAME TO public2', $orders), undef, 'one that renames a schema with others in it');
+my $new = table('private', 'new');
+refused_ok($remote->statement('CREATE TABLE private.new (id int)', $new), $new, 'one that makes a table that is not named');
+is(b("SELECT to_regclass('private.new') IS NULL AND to_regclass('sales.orders') IS NOT NULL"), 't', 'nothing of that was done');
+is(outcome_of($remote->statement('ALTER TABLE sales.orders ADD x int', $orders)), 'written', 'one about a table that is named');
+
+$b->stop('fast');
+done_testing();
