@@ -5,12 +5,15 @@
 #include "capture/captured_table.h"
 #include "capture/description.h"
 #include "capture/transaction_log.h"
+#include "log/layout.h"
 #include "pg/fixed_settings.h"
+#include "pg/guard.h"
 #include "worker/hooks.h"
 
 extern "C" {
 #include "access/table.h"
 #include "catalog/pg_inherits.h"
+#include "commands/extension.h"
 #include "executor/spi.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
@@ -24,6 +27,7 @@ extern "C" {
 #include "utils/guc.h"
 
 PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
+PG_FUNCTION_INFO_V1(onerepl_record_cascade);
 PG_FUNCTION_INFO_V1(onerepl_record_description);
 PG_FUNCTION_INFO_V1(onerepl_record_drop);
 PG_FUNCTION_INFO_V1(onerepl_execute_ddl);
@@ -47,6 +51,9 @@ bool changes_shape(AlterTableType part) {
         case AT_DropNotNull:
         case AT_SetNotNull:
         case AT_DropExpression:
+#if PG_VERSION_NUM >= 170000
+        case AT_SetExpression:
+#endif
         case AT_AddIdentity:
         case AT_SetIdentity:
         case AT_DropIdentity:
@@ -176,18 +183,51 @@ void wait_for_writers(Oid relation) {
     find_all_inheritors(relation, ShareRowExclusiveLock, nullptr);
 }
 
-/// The statement that runs changes this tracked table, and has done it: it is recorded under the table's old
+/// Whether the table is as its newest description says.
+bool is_as_described(Relation table, const FoundDescription& newest) {
+    return pg::entry([&] {
+        const Bytes now = log::encode_layout(log::layout_of(table));
+        return now.size() == newest.size && memcmp(now.data(), newest.layout, newest.size) == 0;
+    });
+}
+
+/// A statement that changes this tracked table, and has done it: it is recorded under the table's old
 /// description, and the new one after it. Plain.
-void record_running(Oid relation) {
-    const hooks::Ddl* const ddl = hooks::running_ddl();
-    if (ddl == nullptr || !changes_shape(ddl->statement) || !begin_capture()) return;
-    if (is_of_schema(ddl->statement)) wait_for_writers(relation);
-    std::uint64_t before = newest_description(relation).id;
-    Relation table = table_open(relation, AccessShareLock);
+void record_change(Relation table, const FoundDescription& newest, const Text& statement) {
     // One that was never described, because no row has changed, is told as it is now.
-    if (before == 0) before = captured_table(table).description;
-    if (!executing) record(before, false, cut_out(*ddl));
+    const std::uint64_t before = newest.id != 0 ? newest.id : captured_table(table).description;
+    if (!executing) record(before, false, statement);
     captured_table(table);
+}
+
+/// One that changes several schemas' tables' names is recorded for each of them, others once. Plain.
+bool is_to_be_recorded(const hooks::Ddl* ddl) {
+    return ddl != nullptr && changes_shape(ddl->statement) &&
+           (!ddl->recorded || is_of_schema(ddl->statement));
+}
+
+/// What an extension's script does is the extension's (P21). Plain.
+void record_running(Oid relation, bool direct) {
+    if (creating_extension || !begin_capture()) return;
+    hooks::Ddl* const ddl = hooks::running_ddl();
+    const bool to_be_recorded = is_to_be_recorded(ddl);
+    if (to_be_recorded && is_of_schema(ddl->statement)) wait_for_writers(relation);
+    const FoundDescription newest = newest_description(relation);
+    Relation table = table_open(relation, AccessShareLock);
+    if (to_be_recorded && (direct || !is_as_described(table, newest))) {
+        record_change(table, newest, cut_out(*ddl));
+        ddl->recorded = true;
+    } else if (newest.id != 0) {
+        captured_table(table);
+    }
+    table_close(table, NoLock);
+}
+
+/// Plain.
+void record_cascade(Oid relation, const char* text) {
+    if (creating_extension || !begin_capture()) return;
+    Relation table = table_open(relation, AccessShareLock);
+    record_change(table, newest_description(relation), {"", true, text, strlen(text)});
     table_close(table, NoLock);
 }
 
@@ -254,7 +294,12 @@ void execute_statements(const char* search_path, const char* text, Recording rec
 extern "C" {
 
 PGDLLEXPORT Datum onerepl_record_running_statement(PG_FUNCTION_ARGS) {
-    onerepl::capture::record_running(PG_GETARG_OID(0));
+    onerepl::capture::record_running(PG_GETARG_OID(0), PG_GETARG_BOOL(1));
+    PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_record_cascade(PG_FUNCTION_ARGS) {
+    onerepl::capture::record_cascade(PG_GETARG_OID(0), text_to_cstring(PG_GETARG_TEXT_PP(1)));
     PG_RETURN_VOID();
 }
 

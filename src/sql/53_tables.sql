@@ -231,6 +231,14 @@ BEGIN
         IF refused.code = '42710' THEN
             CONTINUE;   -- a partition of a table that was added before it
         END IF;
+        -- P21: what an extension's script makes is the extension's, unless somebody names it.
+        IF refused.code IS NULL THEN
+            SELECT '0A000' AS code, format('it belongs to extension %I', e.extname) AS reason,
+                   format('Call onerepl_add_table(%L) if its rows are yours.', relation) AS hint
+                INTO refused
+                FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = relation AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e';
+        END IF;
         IF refused.code IS NOT NULL THEN
             RAISE WARNING 'table % can not be tracked: %', relation, refused.reason USING
                 ERRCODE = refused.code, HINT = coalesce(refused.hint, 'README.md lists what can not be tracked, and why.');

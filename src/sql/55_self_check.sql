@@ -172,9 +172,9 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: some changes of tracked tables go unnoticed', e.evtname),
-           format('Use ALTER EVENT TRIGGER %s ENABLE ALWAYS. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.', e.evtname)
+           format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.', e.evtname)
     FROM pg_event_trigger AS e
-    WHERE e.evtname IN ('onerepl_rewrite', 'onerepl_schema', 'onerepl_schema_partition', 'onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    WHERE e.evtname IN ('onerepl_rewrite', '!onerepl_schema', '!onerepl_schema_partition', '!onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
 
@@ -232,7 +232,7 @@ until it is cured. Returns the number of problems. A worker calls it once a minu
 
 CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
 ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
--- Its name sorts behind onerepl_schema: a central that executes what onerepl_execute_ddl() was given does so before it gets the rows.
-CREATE EVENT TRIGGER onerepl_schema_partition ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
+-- Its name sorts behind !onerepl_schema: a central that executes what onerepl_execute_ddl() was given does so before it gets the rows.
+CREATE EVENT TRIGGER "!onerepl_schema_partition" ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
     EXECUTE FUNCTION onerepl.adjust_partitions();
-ALTER EVENT TRIGGER onerepl_schema_partition ENABLE ALWAYS;
+ALTER EVENT TRIGGER "!onerepl_schema_partition" ENABLE ALWAYS;

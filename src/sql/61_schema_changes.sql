@@ -7,47 +7,119 @@ CREATE TABLE onerepl.tracked_schema (
 );
 SELECT pg_extension_config_dump('onerepl.tracked_schema', '');
 
-CREATE FUNCTION onerepl.record_running_statement(relation regclass) RETURNS void
+CREATE FUNCTION onerepl.record_running_statement(relation regclass, direct bool) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_running_statement'
     SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION onerepl.record_running_statement(regclass) IS
-'Records the statement that runs, which has changed or made this tracked table, and the table''s new description. For event triggers.';
+COMMENT ON FUNCTION onerepl.record_running_statement(regclass, bool) IS
+'Records the statement that runs, which has changed or made this tracked table, unless it was recorded before, and the table''s new
+description if it has one. Not direct: the statement names another table or type, and is recorded if the table''s description has
+changed by it. For event triggers.';
+
+CREATE FUNCTION onerepl.record_cascade(relation regclass, statement text) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_cascade'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.record_cascade(regclass, text) IS
+'Records this ALTER TABLE, which says what a cascade did to a tracked table, and the table''s new description. For event triggers.';
 
 CREATE FUNCTION onerepl.record_drop(relation oid) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_drop'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.record_drop(oid) IS 'Records that a tracked table was dropped, if it ever was described.';
 
-CREATE FUNCTION onerepl.note_ddl() RETURNS event_trigger
-    LANGUAGE plpgsql SECURITY DEFINER
+-- P21: by what it did, not by its tag. What an extension's script does is the extension's.
+CREATE FUNCTION onerepl.changed_tables() RETURNS TABLE (relation oid, direct bool)
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE commanded AS MATERIALIZED (
+        SELECT d.classid, d.objid FROM pg_event_trigger_ddl_commands() AS d WHERE NOT d.in_extension
+    ), named (relation) AS MATERIALIZED (
+        SELECT d.objid FROM commanded AS d WHERE d.classid = 'pg_class'::regclass
+        UNION
+        SELECT c.oid FROM commanded AS d JOIN pg_class AS c ON c.relnamespace = d.objid WHERE d.classid = 'pg_namespace'::regclass
+        UNION
+        SELECT k.conrelid FROM commanded AS d JOIN pg_constraint AS k ON k.oid = d.objid WHERE d.classid = 'pg_constraint'::regclass
+        UNION
+        -- An index of a constraint, which has the constraint's name.
+        SELECT k.conrelid FROM commanded AS d JOIN pg_constraint AS k ON k.conindid = d.objid AND k.contype IN ('p', 'u', 'x')
+            WHERE d.classid = 'pg_class'::regclass
+    ), reached (relation) AS (
+        SELECT n.relation FROM named AS n
+        UNION
+        SELECT b.relation
+        FROM reached AS r CROSS JOIN LATERAL (
+            SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = r.relation
+            UNION ALL
+            SELECT c.oid FROM pg_type AS y JOIN pg_class AS c ON c.reloftype = y.oid WHERE y.typrelid = r.relation
+        ) AS b (relation)
+    )
+    SELECT r.relation, n.relation IS NOT NULL
+    FROM reached AS r JOIN onerepl.tracked AS t ON t.relation = r.relation LEFT JOIN named AS n ON n.relation = r.relation
+    ORDER BY n.relation IS NULL, r.relation
+$$;
+COMMENT ON FUNCTION onerepl.changed_tables() IS
+'For an event trigger: tracked tables that the statement which runs may have changed; direct: it names them, their constraint or their
+schema. The others inherit from what it names, or are of a type that it names.';
+
+CREATE FUNCTION onerepl.record_changed_tables() RETURNS void
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed record;
 BEGIN
-    FOR changed IN
-        SELECT DISTINCT d.objid, t.relation IS NOT NULL AS is_tracked
+    FOR changed IN SELECT * FROM onerepl.changed_tables() LOOP
+        PERFORM onerepl.check_filters(changed.relation);
+        PERFORM onerepl.record_running_statement(changed.relation, changed.direct);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION onerepl.record_changed_tables() IS
+'For an event trigger: records the statement that runs if it changes tracked tables, and their new descriptions.';
+
+CREATE FUNCTION onerepl.note_ddl() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made record;
+BEGIN
+    PERFORM onerepl.record_changed_tables();
+    FOR made IN
+        SELECT DISTINCT d.objid, d.command_tag
         FROM pg_event_trigger_ddl_commands() AS d
         JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
-        LEFT JOIN onerepl.tracked AS t ON t.relation = d.objid
-        LEFT JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
-        WHERE d.classid = 'pg_class'::regclass AND (t.relation IS NOT NULL OR s.schema IS NOT NULL)
-        UNION ALL
-        SELECT t.relation, true
-        FROM pg_event_trigger_ddl_commands() AS d
-        JOIN pg_class AS c ON c.relnamespace = d.objid
-        JOIN onerepl.tracked AS t ON t.relation = c.oid
-        WHERE d.classid = 'pg_namespace'::regclass
+        JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
+        WHERE d.classid = 'pg_class'::regclass AND NOT d.in_extension AND d.command_tag IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
+          AND NOT EXISTS (SELECT FROM onerepl.tracked AS t WHERE t.relation = d.objid)
     LOOP
-        IF changed.is_tracked THEN
-            PERFORM onerepl.check_filters(changed.objid);
-            PERFORM onerepl.record_running_statement(changed.objid);
-        ELSIF tg_tag <> 'ALTER TABLE' THEN
-            PERFORM onerepl.join_tracked_schema(changed.objid, tg_tag);
-        END IF;
+        PERFORM onerepl.join_tracked_schema(made.objid, made.command_tag);
     END LOOP;
+    IF tg_tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
+        PERFORM onerepl.note_extension(d.objid, tg_tag)
+            FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_extension'::regclass;
+    END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.note_ddl() IS
 'Records statements that change a tracked table, or the name of its schema, for links that execute them, and tracks new tables of a tracked schema.';
+
+CREATE FUNCTION onerepl.note_extension(extension oid, tag text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text := (SELECT e.extname FROM pg_extension AS e WHERE e.oid = note_extension.extension);
+    has_tables bool;
+BEGIN
+    IF name = 'onerepl' OR NOT EXISTS (SELECT FROM onerepl.link AS l WHERE l.role = 'remote') THEN
+        RETURN;
+    END IF;
+    has_tables := EXISTS (
+        SELECT FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
+        JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.refobjid = note_extension.extension
+          AND d.deptype = 'e');
+    PERFORM onerepl.write_journal(CASE WHEN has_tables THEN 1 ELSE 0 END, NULL, 'P21', format('%s %I: what its script did does not travel%s',
+            tag, name, CASE WHEN has_tables THEN '; its tables are not tracked' ELSE '' END),
+        'Do the same at each central that is to have what the extension has. A table of it whose rows are yours can be tracked by name (onerepl_add_table).');
+END $$;
+COMMENT ON FUNCTION onerepl.note_extension(oid, text) IS
+'Tells that an extension was created or changed here: what its script makes or alters is the extension''s (P21).';
 
 CREATE FUNCTION onerepl.join_tracked_schema(relation regclass, tag text) RETURNS void
     LANGUAGE plpgsql
@@ -59,7 +131,7 @@ BEGIN
     IF refused.code = '42710' THEN
         -- A partition of a tracked table: nothing to track, but a central that makes the schema's tables needs it.
         IF tag = 'CREATE TABLE' THEN
-            PERFORM onerepl.record_running_statement(join_tracked_schema.relation);
+            PERFORM onerepl.record_running_statement(join_tracked_schema.relation, true);
         END IF;
         RETURN;
     END IF;
@@ -70,7 +142,7 @@ BEGIN
     END IF;
     PERFORM onerepl.track(join_tracked_schema.relation, false);
     IF tag = 'CREATE TABLE' THEN
-        PERFORM onerepl.record_running_statement(join_tracked_schema.relation);
+        PERFORM onerepl.record_running_statement(join_tracked_schema.relation, true);
     ELSE
         -- It was made from a query, and may have rows already.
         PERFORM onerepl.refresh_new_table(join_tracked_schema.relation);
@@ -79,12 +151,45 @@ END $$;
 COMMENT ON FUNCTION onerepl.join_tracked_schema(regclass, text) IS
 'Tracks a table that was made in a tracked schema; one that was made from a query is copied to every central.';
 
+-- The objects come in the order in which they were dropped, what depends on others before them; what a table inherits goes with
+-- the parent's.
+CREATE FUNCTION onerepl.cascades() RETURNS TABLE (relation oid, statement text)
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH dropped AS MATERIALIZED (
+        SELECT d.classid, d.objid, d.objsubid, d.object_type, d.address_names, d.ordinality AS place
+        FROM pg_event_trigger_dropped_objects() WITH ORDINALITY AS d
+    ), part (relation, change, place) AS (
+        SELECT d.objid, format('DROP COLUMN IF EXISTS %I', d.address_names[3]), d.place
+            FROM dropped AS d WHERE d.classid = 'pg_class'::regclass AND d.objsubid > 0
+        UNION ALL
+        SELECT to_regclass(format('%I.%I', d.address_names[1], d.address_names[2])), format('DROP CONSTRAINT IF EXISTS %I', d.address_names[3]), d.place
+            FROM dropped AS d WHERE d.object_type = 'table constraint'
+        UNION ALL
+        SELECT a.attrelid, format('ALTER %I DROP DEFAULT', a.attname), d.place
+            FROM dropped AS d JOIN pg_attribute AS a ON a.attrelid = to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))
+                                                     AND a.attname = d.address_names[3] AND NOT a.attisdropped
+            WHERE d.object_type = 'default value'
+    )
+    SELECT c.oid, format('ALTER TABLE %I.%I %s', n.nspname, c.relname, string_agg(p.change, ', ' ORDER BY p.place))
+    FROM part AS p JOIN onerepl.tracked AS t ON t.relation = p.relation
+    JOIN pg_class AS c ON c.oid = p.relation JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE p.relation NOT IN (SELECT h.relation FROM onerepl.changed_tables() AS h)
+    GROUP BY c.oid, n.nspname, c.relname
+    ORDER BY EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid), min(p.place)
+$$;
+COMMENT ON FUNCTION onerepl.cascades() IS
+'For an event trigger: what tracked tables have lost with other objects, and the ALTER TABLE that does the same. What the statement that
+runs did to tables that it names, or that inherit from them, is not among it.';
+
 CREATE FUNCTION onerepl.note_drops() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     gone record;
 BEGIN
+    -- Before what other event triggers may do about the drops.
+    PERFORM onerepl.record_changed_tables();
     FOR gone IN
         SELECT d.objid, d.object_identity
         FROM pg_event_trigger_dropped_objects() AS d JOIN onerepl.tracked AS t ON t.relation = d.objid
@@ -97,18 +202,17 @@ BEGIN
             'What was captured is still sent. The centrals keep their tables, and tell of it in their journals.');
     END LOOP;
     PERFORM onerepl.note_dropped_partitions();
+    PERFORM onerepl.record_cascade(c.relation, c.statement) FROM onerepl.cascades() AS c;
     DELETE FROM onerepl.tracked_schema AS s USING pg_event_trigger_dropped_objects() AS d
         WHERE d.classid = 'pg_namespace'::regclass AND d.objid = s.schema;
 END $$;
 COMMENT ON FUNCTION onerepl.note_drops() IS 'Tells of tracked tables that are dropped, here and at the centrals.';
 
-CREATE EVENT TRIGGER onerepl_schema ON ddl_command_end
-    WHEN TAG IN ('ALTER TABLE', 'CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER SCHEMA')
-    EXECUTE FUNCTION onerepl.note_ddl();
-ALTER EVENT TRIGGER onerepl_schema ENABLE ALWAYS;
-CREATE EVENT TRIGGER onerepl_drop ON sql_drop WHEN TAG IN ('DROP TABLE', 'DROP SCHEMA', 'DROP OWNED', 'DROP EXTENSION')
-    EXECUTE FUNCTION onerepl.note_drops();
-ALTER EVENT TRIGGER onerepl_drop ENABLE ALWAYS;
+-- Their names sort first: what other event triggers do about a statement comes behind it.
+CREATE EVENT TRIGGER "!onerepl_schema" ON ddl_command_end EXECUTE FUNCTION onerepl.note_ddl();
+ALTER EVENT TRIGGER "!onerepl_schema" ENABLE ALWAYS;
+CREATE EVENT TRIGGER "!onerepl_drop" ON sql_drop EXECUTE FUNCTION onerepl.note_drops();
+ALTER EVENT TRIGGER "!onerepl_drop" ENABLE ALWAYS;
 
 CREATE FUNCTION onerepl_execute_ddl(statement text, search_path text DEFAULT pg_catalog.current_setting('search_path')) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_execute_ddl'

@@ -134,8 +134,12 @@ Ddl ddl_of(const PlannedStmt* planned, const char* query) {
     const char* const text = query + (planned->stmt_location > 0 ? planned->stmt_location : 0);
     const std::size_t size =
         planned->stmt_len > 0 ? static_cast<std::size_t>(planned->stmt_len) : strlen(text);
-    return {planned->utilityStmt, text, size, pstrdup(namespace_search_path),
-            were_strings_conforming(text, size, planned->utilityStmt)};
+    return {planned->utilityStmt,
+            text,
+            size,
+            pstrdup(namespace_search_path),
+            were_strings_conforming(text, size, planned->utilityStmt),
+            false};
 }
 
 void process_ddl(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
@@ -174,7 +178,7 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
 
 }  // namespace
 
-const Ddl* running_ddl() {
+Ddl* running_ddl() {
     return running;
 }
 

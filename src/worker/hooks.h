@@ -17,9 +17,10 @@ struct Ddl {
     std::size_t size;
     char* search_path;        // as it was when it began
     bool conforming_strings;  // standard_conforming_strings, as it was when the text was lexed
+    bool recorded;            // is in the log: other event triggers may ask for it again
 };
 /// The innermost one; null: none. Event triggers are not told its text.
-const Ddl* running_ddl();
+Ddl* running_ddl();
 
 /// From _PG_init when preloaded.
 void install();
