@@ -22,7 +22,7 @@ create_remote() {
 	createdb -p "$port_a" "$1"
 	sql "$port_a" "$1" -c 'CREATE EXTENSION onerepl' -c 'CREATE TABLE t (id bigint PRIMARY KEY, a int, b text, c timestamptz)' \
 		-c 'CREATE TABLE mark (id bigint PRIMARY KEY)'
-	b -c "SELECT onerepl_add_remote('$1', '$secret $1', tables => '{public.t,public.mark}')" >>"$dir/setup.log"
+	b -c "SELECT onerepl_add_remote('$1', '$secret $1', tables => '{public.t,public.mark}'), onerepl_set_target('$1', 'public', 't', name => 't'), onerepl_set_target('$1', 'public', 'mark', name => 'mark')" >>"$dir/setup.log"
 	sql "$port_a" "$1" -c "SELECT onerepl_add_central('hq', '$http_url', '$secret $1')" \
 		-c "SELECT onerepl_add_table('t'), onerepl_add_table('mark'), onerepl_pause('hq')" >>"$dir/setup.log"
 }

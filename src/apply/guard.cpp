@@ -98,6 +98,16 @@ WritingAllowed::~WritingAllowed() {
     writing_allowed--;
 }
 
+bool is_noted(Oid relation, int link) {
+    return pg::query_int8("SELECT 1::int8 FROM onerepl.guarded WHERE relation = $1 AND link = $2",
+                          {pg::Param::oid(relation), link})
+        .has_value();
+}
+
+void lock_notes() {
+    pg::execute("LOCK TABLE onerepl.guarded IN SHARE ROW EXCLUSIVE MODE");
+}
+
 bool ensure_guard(Oid relation, int link) {
     bool created = false;
     for (const Oid member : family_of(relation)) {

@@ -18,6 +18,12 @@ class WritingAllowed {
 /// Name of the guard trigger on each guarded table.
 constexpr const char* guard_trigger = "!onerepl_guard";
 
+/// Whether onerepl.guarded has the table for the link: its first record has come.
+bool is_noted(Oid relation, int link);
+
+/// Keeps others from writing to onerepl.guarded until the transaction ends.
+void lock_notes();
+
 /// Puts the guard on `relation`, its partitions and the tables it is a partition of, where it is missing, and
 /// notes them in onerepl.guarded for `link`. In a transaction with SPI connected, as superuser, and without
 /// an open reference to the table in this session. Gives whether anything was created.

@@ -145,7 +145,17 @@ void Writer::match(Target& target) {
         match_target(target);
         close_tables(batch_);  // a trigger can not be made on a table in use
     });
-    ensure_guard(target.relation, link_);
+    guard(target);
+}
+
+/// The first record of a table decides which link writes it (P18): two of them do not find so at the same
+/// time.
+void Writer::guard(Target& target) {
+    if (!is_noted(target.reached, link_)) {
+        lock_notes();
+        reach(link_, target);
+    }
+    ensure_guard(target.reached, link_);
 }
 
 void Writer::write_row_record() {
@@ -252,7 +262,9 @@ void Writer::verify() {
 void Writer::describe() {
     pg::call([&] { close_tables(batch_); });
     Target* const target = targets_.find(targets_.store(record_.table).id);
-    if (is_in_reach(link_, *target)) ensure_guard(reach(link_, *target), link_);
+    if (!is_in_reach(link_, *target)) return;
+    reach(link_, *target);
+    guard(*target);
 }
 
 /// A table that is in use can not be altered. What deferred constraints say is looked into before, because
@@ -277,9 +289,14 @@ void Writer::note_sequences() {
     const std::string name(record_.sequence_encoding.begin(), record_.sequence_encoding.end());
     const int encoding = pg_char_to_encoding(name.c_str());
     if (encoding < 0) throw pg::Error("22023", "encoding \"" + name + "\" of the remote is not known here");
-    for (const SequenceState& sequence : record_.sequences)
-        sequences_[{to_server(sequence.schema, encoding), to_server(sequence.name, encoding)}] = {
-            sequence.last_value, sequence.is_called};
+    for (const SequenceState& sequence : record_.sequences) {
+        const std::string schema = to_server(sequence.schema, encoding);
+        const std::string here = to_server(sequence.name, encoding);
+        // At this record, so that it is this one that is F.
+        pg::execute("SELECT onerepl.check_sequence($1, $2, $3, $4)",
+                    {link_, schema, here, sequence.last_value});
+        sequences_[{schema, here}] = {sequence.last_value, sequence.is_called};
+    }
 }
 
 void Writer::set_sequences() {

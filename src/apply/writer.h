@@ -57,6 +57,7 @@ class Writer {
     };
     Target& find_target(std::uint64_t id);
     void match(Target& target);
+    void guard(Target& target);
     void write_row_record();
     bool is_left_to_copy(const Target& target) const;
     void write_chunk_record();

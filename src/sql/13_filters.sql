@@ -28,3 +28,4 @@ CREATE TABLE onerepl.target (
     CHECK ((branch_column IS NULL) = (branch IS NULL)),
     CHECK (remote_table <> '' OR name IS NULL)
 );
+SELECT pg_extension_config_dump('onerepl.target', '');

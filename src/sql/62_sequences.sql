@@ -47,38 +47,71 @@ END $$;
 COMMENT ON FUNCTION onerepl.sequence_here(int, text, text) IS
 'What a sequence of the remote is called here; null where several remotes share tables, which no sequence of one of them fits.';
 
+CREATE FUNCTION onerepl.sequence_in_reach(link int, schema text, name text, value int8,
+                                          OUT sequence regclass, OUT reason text, OUT hint text, OUT is_beyond bool)
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    found record;
+BEGIN
+    SELECT s.seqrelid, n.nspname AS schema, c.relname AS name, value NOT BETWEEN s.seqmin AND s.seqmax AS is_beyond INTO found
+        FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE s.seqrelid = to_regclass(onerepl.sequence_here(link, schema, name));
+    IF found.seqrelid IS NULL THEN
+        RETURN;
+    END IF;
+    sequence := found.seqrelid;
+    SELECT r.reason, r.hint INTO reason, hint FROM onerepl.why_out_of_reach(link, sequence, found.schema, found.name, false, false) AS r;
+    is_beyond := found.is_beyond;
+END $$;
+COMMENT ON FUNCTION onerepl.sequence_in_reach(int, text, text, int8) IS
+'The sequence here of one of the remote; null: there is none. reason, hint: why the link may not set it (P18); null: it may.
+is_beyond: the value does not fit its bounds.';
+
+CREATE FUNCTION onerepl.check_sequence(link int, schema text, name text, value int8) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    here record;
+BEGIN
+    SELECT * INTO here FROM onerepl.sequence_in_reach(check_sequence.link, check_sequence.schema, check_sequence.name, check_sequence.value);
+    IF here.reason IS NOT NULL THEN
+        RAISE EXCEPTION 'link "%" may not set sequence %', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_sequence.link), here.sequence USING
+            ERRCODE = 'insufficient_privilege', DETAIL = here.reason, HINT = here.hint;
+    ELSIF here.is_beyond THEN
+        RAISE EXCEPTION 'sequence % can not be set to the remote''s value %', here.sequence, check_sequence.value USING
+            ERRCODE = 'numeric_value_out_of_range',
+            HINT = 'Give it the bounds that the remote''s has (ALTER SEQUENCE), then resolve the record with ''retry''.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_sequence(int, text, text, int8) IS
+'Errors: 42501 the link may not set the sequence (P18), 22003 the value is beyond its bounds.';
+
 CREATE FUNCTION onerepl.set_sequence(link int, schema text, name text, last_value int8, is_called bool) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    name_here text := onerepl.sequence_here(link, schema, name);
-    bounds record;
+    here record;
     is_new bool;
-    stood int8 := (SELECT s.last_value FROM onerepl.sequence_state AS s WHERE s.link = link AND s.schema = schema AND s.name = name);
 BEGIN
     INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
         VALUES (link, schema, name, last_value, is_called)
         ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
         RETURNING s.xmax = 0 INTO is_new;
-    SELECT s.seqrelid::regclass AS sequence, last_value BETWEEN s.seqmin AND s.seqmax AS fits,
-           stood NOT BETWEEN s.seqmin AND s.seqmax AS told INTO bounds
-        FROM pg_sequence AS s WHERE s.seqrelid = to_regclass(name_here);
-    IF bounds.sequence IS NULL THEN
-        IF is_new AND name_here IS NOT NULL THEN
+    SELECT * INTO here FROM onerepl.sequence_in_reach(link, schema, name, last_value);
+    IF here.sequence IS NULL THEN
+        IF is_new AND onerepl.sequence_here(link, schema, name) IS NOT NULL THEN
             PERFORM onerepl.write_journal(1, link, 'P17', format('the remote''s sequence %I.%I is not here', schema, name),
                 'Create it before this database is promoted.');
         END IF;
-    ELSIF bounds.fits THEN
-        PERFORM setval(bounds.sequence, last_value, is_called);
-    ELSIF bounds.told IS NOT TRUE THEN
-        PERFORM onerepl.write_journal(2, link, 'P17',
-            format('sequence %s can not be set to the remote''s value %s', bounds.sequence, last_value),
-            'Give it the bounds that the remote''s has (ALTER SEQUENCE).');
+    ELSIF here.reason IS NULL AND NOT here.is_beyond THEN
+        PERFORM setval(here.sequence, last_value, is_called);
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.set_sequence(int, text, text, int8, bool) IS
-'Notes on the central where a sequence of the remote stands, and sets the one of that name here, if there is one.';
+'Notes on the central where a sequence of the remote stands, and sets the one of that name here, if there is one that the link may set and it fits.';
 
 CREATE FUNCTION onerepl.set_sequences(link int) RETURNS int
     LANGUAGE sql

@@ -116,6 +116,13 @@ BEGIN
         RAISE EXCEPTION 'a schema, a table for a name, and a branch with its column must be given together' USING
             ERRCODE = 'invalid_parameter_value';
     END IF;
+    IF EXISTS (SELECT FROM onerepl.target AS t
+               WHERE t.link <> changed.id AND t.schema = coalesce(schema, remote_schema) AND t.branch_column = branch_column AND t.branch = branch
+                 AND (coalesce(t.name, t.remote_table) = '' OR coalesce(name, remote_table, '') IN ('', coalesce(t.name, t.remote_table))))
+    THEN
+        RAISE EXCEPTION 'rows with % = % are those of another link', branch_column, branch USING
+            ERRCODE = 'duplicate_object', HINT = 'Give each link a branch of its own.';
+    END IF;
     PERFORM onerepl.lock_central(changed.id);
     DELETE FROM onerepl.target AS t
         WHERE t.link = changed.id AND t.remote_schema = remote_schema AND t.remote_table = coalesce(remote_table, '');
@@ -123,13 +130,11 @@ BEGIN
         INSERT INTO onerepl.target (link, remote_schema, remote_table, schema, name, branch_column, branch)
             VALUES (changed.id, remote_schema, coalesce(remote_table, ''), coalesce(schema, remote_schema), name, branch_column, branch);
     END IF;
-    -- Apply reads its descriptions again.
-    UPDATE onerepl.remote_description AS d SET description = d.description WHERE d.link = changed.id;
+    PERFORM onerepl.reach_changed();
     PERFORM onerepl.write_journal(1, changed.id, 'P17', format('%s of link "%s" goes to %s%s, set by %s',
         concat_ws('.', remote_schema, coalesce(remote_table, '*')), link,
         concat_ws('.', coalesce(schema, remote_schema), coalesce(name, remote_table, '*')),
         coalesce(format(' with %s = %s', branch_column, branch), ''), session_user));
-    PERFORM onerepl.wake_at_commit(false, true);
 END $$;
 COMMENT ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text) IS
 'Says on the central where the rows of a remote''s table go, if not to the table of the same name: schema and name here; both null, and no
@@ -138,4 +143,5 @@ remotes; this column of it says whose row it is and has this value in all rows o
 here, with the columns of the remote''s key; what this link sends, TRUNCATE, refreshes and verifications included, reaches its own rows only. Where a
 unique index has not that column, a refresh may meet a value that another remote''s row has: that is a failure, which ''overwrite'' resolves by
 deleting the other row. No ALTER TABLE of the remote is executed on a table that is called otherwise here. Set it before the first row comes.
-Errors: 42704 no such link; 55000 this is not its central; 22023 arguments that do not belong together.';
+A table to which a mapping leads is reached by a mapping only, whatever the list of another link says (P18).
+Errors: 42704 no such link; 55000 this is not its central; 22023 arguments that do not belong together; 42710 another link has that branch there.';

@@ -171,6 +171,48 @@ CREATE FUNCTION onerepl.why_never_reached(link int, relation oid) RETURNS text
 $$;
 COMMENT ON FUNCTION onerepl.why_never_reached(int, oid) IS 'Why a relation is never written for a link, though the list of the link may have its name; null: it may be.';
 
+CREATE FUNCTION onerepl.why_through_mapping_only(link int, relation oid, has_place bool, has_branch bool) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.reason FROM (
+        SELECT CASE WHEN t.branch IS NULL THEN format('Rows of the remote''s table %s come to %s by a mapping of link "%s", and only so.',
+                                                      concat_ws('.', t.remote_schema, t.remote_table), onerepl.qualified_name(c.oid), l.name)
+                    ELSE format('Table %s is one for several remotes, and tells them apart by column %I.', onerepl.qualified_name(c.oid), t.branch_column) END
+        FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN onerepl.target AS t ON t.schema = n.nspname AND coalesce(t.name, t.remote_table) IN ('', c.relname)
+        JOIN onerepl.link AS l ON l.id = t.link
+        WHERE c.oid = ANY (onerepl.above(why_through_mapping_only.relation) || onerepl.below(why_through_mapping_only.relation))
+          AND (t.branch IS NOT NULL AND NOT has_branch OR t.remote_table <> '' AND NOT has_place)
+          -- Of a schema: not the tables that the same link has placed by themselves.
+          AND NOT (t.remote_table = '' AND EXISTS (SELECT FROM onerepl.target AS o WHERE o.link = t.link AND o.remote_schema = t.remote_schema
+                                                                                      AND o.remote_table = c.relname))
+        UNION ALL
+        SELECT format('Link "%s" writes %s.', l.name, g.relation)
+        FROM onerepl.guarded AS g JOIN onerepl.link AS l ON l.id = g.link
+        WHERE g.relation = ANY (onerepl.below(why_through_mapping_only.relation)::regclass[]) AND g.link <> why_through_mapping_only.link AND NOT has_place
+        UNION ALL
+        SELECT format('Link "%s" sets it.', l.name)
+        FROM onerepl.sequence_state AS s JOIN onerepl.link AS l ON l.id = s.link
+        WHERE s.link <> why_through_mapping_only.link AND NOT has_place
+          AND (SELECT c.relkind FROM pg_class AS c WHERE c.oid = why_through_mapping_only.relation) = 'S'
+          AND to_regclass(onerepl.sequence_here(s.link, s.schema, s.name)) = why_through_mapping_only.relation
+    ) AS r (reason)
+    LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.why_through_mapping_only(int, oid, bool, bool) IS
+'Why a link reaches a table by a mapping only (onerepl_set_target), and has none, or none that tells the branch: the table, what it is a part
+of, or a part of it, is the target of a mapping, or another link writes it. null: nothing stands in the way.';
+
+CREATE FUNCTION onerepl.owner_of_sequence(sequence oid) RETURNS oid
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.refobjid FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid AND c.relkind = 'S'
+    WHERE d.classid = 'pg_class'::regclass AND d.objid = owner_of_sequence.sequence AND d.refclassid = 'pg_class'::regclass
+      AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
+$$;
+COMMENT ON FUNCTION onerepl.owner_of_sequence(oid) IS 'The table whose column a sequence belongs to; null: it belongs to none, or is no sequence.';
+
 CREATE FUNCTION onerepl.why_out_of_reach(link int, relation oid, schema text, name text, has_place bool, has_branch bool,
                                          OUT reason text, OUT hint text)
     LANGUAGE plpgsql STABLE
@@ -179,7 +221,19 @@ CREATE FUNCTION onerepl.why_out_of_reach(link int, relation oid, schema text, na
 -- Not SQL: its plans are kept.
 DECLARE
     above oid[] := onerepl.above(relation);
+    owner record;
 BEGIN
+    -- A sequence goes with its table.
+    SELECT c.oid, n.nspname AS schema, c.relname AS name,
+           EXISTS (SELECT FROM onerepl.target AS t WHERE t.link = link AND t.branch IS NULL AND t.schema = n.nspname
+                                                         AND coalesce(t.name, t.remote_table) IN ('', c.relname)) AS has_place INTO owner
+        FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = onerepl.owner_of_sequence(relation);
+    IF owner.oid IS NOT NULL AND onerepl.why_never_reached(link, relation) IS NULL THEN
+        SELECT r.reason, r.hint INTO reason, hint
+            FROM onerepl.why_out_of_reach(link, owner.oid, owner.schema, owner.name, owner.has_place, false) AS r;
+        reason := format('It belongs to table %I.%I. ', owner.schema, owner.name) || reason;
+        RETURN;
+    END IF;
     hint := format('If the link shall write it: SELECT onerepl_allow(%L, %L); then resolve the record with ''retry''.',
                    (SELECT l.name FROM onerepl.link AS l WHERE l.id = link), ARRAY[onerepl.allowed_text(schema, name)]);
     reason := onerepl.why_never_reached(link, relation);
@@ -197,6 +251,11 @@ BEGIN
     THEN
         reason := format('The list of the link does not name it: %s.',
                          coalesce(nullif(array_to_string(onerepl.allowed_list(link), ', '), ''), 'it is empty'));
+        RETURN;
+    END IF;
+    reason := onerepl.why_through_mapping_only(link, relation, has_place, has_branch);
+    IF reason IS NOT NULL THEN
+        hint := 'If the link shall write it: onerepl_set_target says which rows of which table of the remote go there; then resolve the record with ''retry''.';
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.why_out_of_reach(int, oid, text, text, bool, bool) IS

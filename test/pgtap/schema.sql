@@ -52,7 +52,7 @@ SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_c
 
 -- pg_dump keeps the configuration, and not the log
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
-              ARRAY['onerepl.allowed', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+              ARRAY['onerepl.allowed', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.target', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');
