@@ -159,6 +159,12 @@ bool differs(const RowVersions& row, AttrNumber number) {
     return !datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
 }
 
+bool is_unique(const CapturedTable& table, int i) {
+    for (int k = 0; k < table.unique.count; k++)
+        if (table.unique.numbers[k] == i + 1) return true;
+    return false;
+}
+
 bool any_differs(const RowVersions& row, ColumnSet columns) {
     // A heap-only tuple was made without touching an index, so no indexed column has changed.
     if (HeapTupleIsHeapOnly(row.new_row)) return false;
@@ -219,26 +225,22 @@ bool may_be_left_out(const CapturedTable& table, Relation relation, int i, Datum
     return VARSIZE_ANY(pointer) >= large_value;
 }
 
-bool is_unique(const CapturedTable& table, int i) {
-    for (int k = 0; k < table.unique.count; k++)
-        if (table.unique.numbers[k] == i + 1) return true;
-    return false;
-}
-
 /// Columns of an update that still hold the large value of the row before are not stored again: those that
-/// are in the same place of the TOAST table, and, in a wide row, those of the same bytes. Which unique values
-/// change hands is told by the stored ones, so these stay.
+/// are in the same place of the TOAST table, and, in a wide row, those of the same bytes. The key names the
+/// row, and which unique values change hands is told by the stored ones, so these stay wherever they are.
 void leave_out_unchanged(const CapturedTable& table, const RowVersions& row, Values values,
                          RowChange& change) {
     const int natts = table.images->natts;
     std::uint8_t* bitmap = nullptr;
     Values old{nullptr, nullptr};
     for (int i = 0; i < natts; i++) {
-        if (values.nulls[i] || !may_be_left_out(table, row.relation, i, values.values[i])) continue;
+        if (values.nulls[i] || is_unique(table, i) ||
+            !may_be_left_out(table, row.relation, i, values.values[i]))
+            continue;
         if (old.values == nullptr) old = taken_apart(row.relation, row.old_row);
         if (old.nulls[i]) continue;
         if (same_toast_value(old.values[i], values.values[i]) ||
-            (same_inline_value(old.values[i], values.values[i]) && !is_unique(table, i)))
+            same_inline_value(old.values[i], values.values[i]))
             leave_out(i, natts, values, change, bitmap);
     }
 }
@@ -264,7 +266,7 @@ std::uint64_t external_size(const CapturedTable& table, Relation relation, HeapT
         if (!is_varlena(table, relation, i)) continue;
         const Datum value = heap_getattr(tuple, i + 1, descriptor, &is_null);
         if (is_null || !VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(value))) continue;
-        if (unless_in) {
+        if (unless_in && !is_unique(table, i)) {
             const Datum before = heap_getattr(unless_in, i + 1, descriptor, &is_null);
             if (!is_null && same_toast_value(before, value)) continue;
         }

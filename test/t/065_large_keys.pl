@@ -1,0 +1,71 @@
+# Values that name rows are in each record, wherever A stores them: keys, unique columns, partition keys and what filters look at,
+# out of line, survive updates of other columns.
+use strict;
+use warnings;
+use OneReplTest;
+use Test::More;
+
+my @tables = qw(tk url uq identity parts filtered);
+my $pair = OneReplTest->new(track => \@tables, schema => <<'SQL');
+CREATE FUNCTION long(n int, size int) RETURNS text LANGUAGE sql IMMUTABLE AS
+	$$SELECT left(string_agg(md5((n * 1000 + i)::text), ''), size) FROM generate_series(1, size / 32 + 1) AS i$$;
+CREATE TABLE tk (k text PRIMARY KEY, v int);
+ALTER TABLE tk ALTER k SET STORAGE EXTERNAL;
+CREATE TABLE uq (id int PRIMARY KEY, u text UNIQUE, v int);
+ALTER TABLE uq ALTER u SET STORAGE EXTERNAL;
+CREATE TABLE identity (u text NOT NULL, v int);
+ALTER TABLE identity ALTER u SET STORAGE EXTERNAL;
+CREATE UNIQUE INDEX identity_u ON identity (u);
+ALTER TABLE identity REPLICA IDENTITY USING INDEX identity_u;
+CREATE TABLE parts (region text, id int, v int) PARTITION BY LIST (left(region, 1));
+CREATE TABLE parts_a PARTITION OF parts (PRIMARY KEY (id)) FOR VALUES IN ('a');
+CREATE TABLE parts_b PARTITION OF parts (PRIMARY KEY (id)) FOR VALUES IN ('b');
+ALTER TABLE parts_a ALTER region SET STORAGE EXTERNAL;
+CREATE TABLE filtered (id int PRIMARY KEY, f text, v int);
+ALTER TABLE filtered ALTER f SET STORAGE EXTERNAL;
+SELECT string_agg(format('c%s text', n), ', ') AS columns FROM generate_series(1, 50) AS n \gset
+CREATE TABLE url (k text PRIMARY KEY, v int, :columns);
+SQL
+$pair->a("SELECT onerepl_set_filter('hq', 'filtered', 'f > ''''', refresh => NULL)");
+
+$pair->a(<<'SQL');
+INSERT INTO tk SELECT long(n, 2500), 1 FROM generate_series(1, 3) AS n;
+INSERT INTO url SELECT long(n, 700), 1 FROM generate_series(1, 3) AS n;
+UPDATE url SET (c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, c22, c23, c24, c25)
+	= (SELECT long(1, 64), long(2, 64), long(3, 64), long(4, 64), long(5, 64), long(6, 64), long(7, 64), long(8, 64), long(9, 64), long(10, 64),
+	long(11, 64), long(12, 64), long(13, 64), long(14, 64), long(15, 64), long(16, 64), long(17, 64), long(18, 64), long(19, 64), long(20, 64),
+	long(21, 64), long(22, 64), long(23, 64), long(24, 64), long(25, 64));
+INSERT INTO uq SELECT n, long(n, 2500), 1 FROM generate_series(1, 3) AS n;
+INSERT INTO identity SELECT long(n, 2500), 1 FROM generate_series(1, 3) AS n;
+INSERT INTO parts SELECT 'a' || long(n, 2500), n, 1 FROM generate_series(1, 3) AS n;
+INSERT INTO filtered SELECT n, long(n, 2500), 1 FROM generate_series(1, 3) AS n;
+SQL
+cmp_ok($pair->a("SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE oid = '$_'::regclass"), '>', 0, "$_: out of line")
+  for qw(tk url uq identity parts_a filtered);
+
+# Once with what is already there, once after the unique value has changed hands.
+$pair->a("UPDATE $_ SET v = 2") for @tables;
+$pair->wait_identical(@tables);
+$pair->a("UPDATE $_ SET v = v + 1") for @tables;
+$pair->a(<<'SQL');
+BEGIN;
+UPDATE uq SET u = long(9, 2500) WHERE id = 1;
+UPDATE uq SET u = long(1, 2500) WHERE id = 2;
+UPDATE uq SET v = 7 WHERE id = 2;
+UPDATE uq SET u = long(2, 2500) WHERE id = 1;
+UPDATE uq SET v = 8;
+COMMIT;
+BEGIN;
+UPDATE parts SET region = 'b' || long(1, 2500) WHERE id = 1;
+UPDATE parts SET v = 9;
+COMMIT;
+DELETE FROM tk WHERE k = long(1, 2500);
+UPDATE tk SET v = 5, k = k || 'x' WHERE k = long(2, 2500);
+UPDATE tk SET v = 6;
+SQL
+$pair->wait_identical(@tables);
+$pair->wait_settled;
+$pair->verify_equal(@tables);
+is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed');
+$pair->finish;
+done_testing();
