@@ -24,8 +24,9 @@ class RefreshWindows {
         std::string from;
         std::string to;
     };
-    /// What the repair of a range of keys has still to bring; null if the whole table is copied.
-    const Left* left_of_part(Oid relation) const;
+    /// What the repair of a range of keys has still to bring; null if the whole table is copied, or if the
+    /// range was meant under another key than the target's description has (P21).
+    const Left* left_of_part(const Target& target) const;
 
     /// The chunk `n` was written to its table, or (skipped) left out by the administrator.
     void note(const Target& target, const Chunk& chunk, Number n, bool skipped);
@@ -33,10 +34,13 @@ class RefreshWindows {
   private:
     struct Window {
         Oid relation;
+        std::uint64_t refresh;
         bool partial;
+        std::string key;
         Left left;
     };
     const Window* find(Oid relation) const;
+    bool lacks_begin(const Target& target, const Chunk& chunk) const;
     void forget_differences(Oid relation, Number n);
 
     int link_;

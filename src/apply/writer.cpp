@@ -179,7 +179,7 @@ void Writer::write_row_record() {
 /// Whether a row that is not there may be left to the copy: outside of a range that is repaired it never
 /// comes.
 bool Writer::is_left_to_copy(const Target& target) const {
-    const RefreshWindows::Left* const left = windows_.left_of_part(target.relation);
+    const RefreshWindows::Left* const left = windows_.left_of_part(target);
     const auto is_unchanged = [](const Value& value) { return value.kind == ValueKind::unchanged; };
     if (left == nullptr || record_.operation != Operation::update || !target.has_key()) return true;
     if (std::ranges::none_of(record_.row, is_unchanged)) return true;  // it brings the whole row

@@ -3,6 +3,7 @@
 #include "refresh/chunk_maker.h"
 
 #include "log/chunk.h"
+#include "log/link_filters.h"
 #include "pg/array_text.h"
 #include "pg/fixed_settings.h"
 #include "pg/settings.h"
@@ -64,6 +65,7 @@ void ChunkMaker::load() {
             work.chunk_rows = row.number(8);
             work.chunks = row.number(9);
             work.description = row.number(10);
+            work.filter = log::filter_of(work.description);
             work.verify = row.boolean(11);
             work.partial = row.boolean(12);
             work.with_rows = row.boolean(13);
@@ -166,6 +168,10 @@ bool ChunkMaker::read_table(Work& work) {
         case Access::granted:
             work.table =
                 std::make_unique<CopiedTable>(work.relation, work.link, work.repair || work.verify, layouts_);
+            if (!has_kept_shape(work)) {
+                begin_anew(work);
+                return false;
+            }
             work.description = work.table->description();
             return true;
         case Access::later:
@@ -176,6 +182,23 @@ bool ChunkMaker::read_table(Work& work) {
             return false;
     }
     return false;
+}
+
+/// Keys that were remembered mean something under the key of that time only, and rows were chosen by the
+/// filter of that time (P21).
+bool ChunkMaker::has_kept_shape(const Work& work) const {
+    if (work.chunks > 0 && log::filter_of(work.table->description()) != work.filter) return false;
+    return pg::query_int8(
+               "SELECT 1::int8 FROM onerepl.refresh"
+               " WHERE id = $1 AND key_shape IS NOT DISTINCT FROM onerepl.key_shape(relation)",
+               {work.id})
+        .has_value();
+}
+
+void ChunkMaker::begin_anew(Work& work) {
+    work.table.reset();
+    pg::execute("SELECT onerepl.begin_refresh_anew($1)", {work.id});
+    wait_at_most(0);
 }
 
 void ChunkMaker::lose_table(Work& work) {
@@ -229,12 +252,15 @@ void ChunkMaker::note_cancelled(const Work& work, Number n) {
         " finished_at = pg_catalog.clock_timestamp() WHERE id = $1 RETURNING name, outcome, error",
         {work.id, n}, [&](const pg::Row& row) {
             const bool failed = row.text(1) == "failed";
-            journal(
-                failed ? 2 : 1, work.link,
-                "the refresh of table " + row.text(0) +
-                    (failed ? " failed: " + row.text(2) : std::string(" was cancelled")),
-                n > 0 ? "The table is not complete at the central. Call onerepl_refresh for it again." : "",
-                n);
+            const bool anew = !failed && !row.is_null(2);
+            const std::string what = failed ? " failed: " + row.text(2)
+                                     : anew ? " begins anew: " + row.text(2)
+                                            : " was cancelled";
+            journal(failed ? 2 : 1, work.link, "the refresh of table " + row.text(0) + what,
+                    n > 0 && !anew
+                        ? "The table is not complete at the central. Call onerepl_refresh for it again."
+                        : "",
+                    n);
         });
 }
 

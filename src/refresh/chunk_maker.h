@@ -40,6 +40,7 @@ class ChunkMaker : public log::NumberingGuest {
         bool runs = false;              // not paused
         Time due = 0;                   // microseconds until its next step
         std::uint64_t description = 0;  // that its table had last; 0: never read
+        std::uint64_t filter = 0;       // of the chunks made before; 0: none
         std::unique_ptr<CopiedTable> table;
     };
     void load();
@@ -47,6 +48,8 @@ class ChunkMaker : public log::NumberingGuest {
     void settle();
     void plan(Work& work, bool& link_has_one);
     bool read_table(Work& work);
+    bool has_kept_shape(const Work& work) const;
+    void begin_anew(Work& work);
     void lose_table(Work& work);
     log::NumberedTransaction mark(Work& work, Number n);
     void note_opened(const Work& work, Number n);

@@ -14,6 +14,7 @@ CREATE TABLE onerepl.refresh (
     error           text,
     place           int4 NOT NULL DEFAULT 0,    -- smaller ones first
     begun           bool NOT NULL DEFAULT false,    -- the central was told that it comes
+    key_shape       text,               -- onerepl.key_shape when it was asked for: all keys here are meant under it (P21)
     chunk_rows      int4 NOT NULL CHECK (chunk_rows > 0),
     key_from        text[],             -- only keys behind this one, and up to that one
     key_to          text[],
@@ -61,11 +62,12 @@ CREATE TABLE onerepl.refresh_window (
     relation    oid NOT NULL,
     refresh     int8 NOT NULL,          -- the remote's onerepl.refresh.id
     method      text NOT NULL,
-    -- waiting: the content is the old one; incomplete: a chunk was skipped by the administrator
+    -- waiting: the content is the old one; incomplete: a chunk was skipped by the administrator, or went to another table
     state       text NOT NULL CHECK (state IN ('waiting', 'filling', 'incomplete', 'cancelled', 'done')),
     first       int8 NOT NULL,          -- number that opened the window
     last        int8 NOT NULL,          -- of the last chunk so far
     rows_done   int8 NOT NULL DEFAULT 0,
+    key         text NOT NULL,          -- the remote's key columns: what the bounds below are meant under (P21)
     partial     bool NOT NULL DEFAULT false,    -- a range of keys is repaired:
     key_from    text[],                 -- what is left of it, behind this key
     key_to      text[],

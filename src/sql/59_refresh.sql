@@ -10,6 +10,21 @@ $$;
 COMMENT ON FUNCTION onerepl.key_columns(regclass) IS
 'Of how many columns the key is that onerepl knows a table''s rows by, primary key or replica identity; 0: it has none.';
 
+CREATE FUNCTION onerepl.key_shape(relation oid) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(format('%s:%s:%s', a.attnum, a.atttypid, a.attcollation), ' ' ORDER BY k.place)
+    FROM (SELECT i.indkey, i.indnkeyatts FROM pg_index AS i
+          WHERE i.indrelid = key_shape.relation AND i.indisvalid AND i.indimmediate AND (i.indisprimary OR i.indisreplident)
+          ORDER BY i.indisprimary DESC LIMIT 1) AS i,
+         unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
+    JOIN pg_attribute AS a ON a.attrelid = key_shape.relation AND a.attnum = k.attnum
+    WHERE k.place <= i.indnkeyatts
+$$;
+COMMENT ON FUNCTION onerepl.key_shape(oid) IS
+'What a remembered key of a table means: its columns, their types and collations. A key that was remembered under one shape says nothing
+under another (P21). Null: the table has no key.';
+
 CREATE FUNCTION onerepl.estimate_rows(relation regclass) RETURNS int8
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -44,9 +59,10 @@ BEGIN
                 HINT = format('Wait for its end, or call onerepl_refresh_cancel(%L, %L).', link.name, member.name);
         END IF;
         INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
-                                     key_from, key_to, with_rows, one_snapshot, rows_estimate)
+                                     key_from, key_to, with_rows, key_shape, one_snapshot, rows_estimate)
             VALUES (link.id, member.relation, member.name, wanted.method, wanted.chunk_rows, wanted.start_at, wanted.rows_per_second,
                     wanted.bytes_per_second, coalesce(wanted.place, 0), wanted.key_from, wanted.key_to, coalesce(wanted.with_rows, false),
+                    onerepl.key_shape(member.relation),
                     coalesce(wanted.one_snapshot, false) OR member.key_columns = 0,
                     CASE WHEN wanted.key_from IS NULL AND wanted.key_to IS NULL THEN onerepl.estimate_rows(member.relation) END);
         requested := requested + 1;
@@ -217,6 +233,37 @@ COMMENT ON FUNCTION onerepl_refresh_cancel(text, regclass) IS
 'Ends the refresh of a table (null: of all tables) before it is complete. The central''s table stays as far as it was filled, is shown
 there as not complete, and its changes are written tolerantly, until another refresh is complete. Returns how many were cancelled.
 Errors: 42704 no such link; 55000 this is not its remote.';
+
+CREATE FUNCTION onerepl.begin_refresh_anew(refresh int8) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    old onerepl.refresh;
+    other_key bool;
+    ranged bool;
+BEGIN
+    SELECT r.* INTO STRICT old FROM onerepl.refresh AS r WHERE r.id = begin_refresh_anew.refresh;
+    other_key := old.key_shape IS DISTINCT FROM onerepl.key_shape(old.relation);
+    ranged := old.key_from IS NOT NULL OR old.key_to IS NOT NULL;
+    UPDATE onerepl.refresh AS r
+        SET state = 'cancelling', outcome = CASE WHEN other_key AND ranged THEN 'failed' ELSE 'cancelled' END,
+            error = CASE WHEN NOT other_key THEN 'the table has got another filter'
+                         WHEN ranged THEN 'the table has got another key, key_from and key_to are of the one before'
+                         ELSE 'the table has got another key' END
+        WHERE r.id = old.id;
+    IF other_key AND ranged THEN
+        RETURN;
+    END IF;
+    INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
+                                 key_from, key_to, with_rows, key_shape, one_snapshot, rows_estimate, requested_by)
+        SELECT old.link, old.relation, coalesce(onerepl.qualified_name(old.relation), old.name), old.method, old.chunk_rows, old.start_at,
+               old.rows_per_second, old.bytes_per_second, old.place, old.key_from, old.key_to, old.with_rows, k.shape,
+               old.one_snapshot OR k.shape IS NULL, old.rows_estimate, old.requested_by
+        FROM onerepl.key_shape(old.relation) AS k (shape);
+END $$;
+COMMENT ON FUNCTION onerepl.begin_refresh_anew(int8) IS
+'Ends a refresh or a verification whose table has got another key or filter midway, and requests the same again (P21). One of a range of
+keys fails if the key is another: the range means nothing any more.';
 
 CREATE FUNCTION onerepl.refresh_new_table(relation regclass) RETURNS void
     LANGUAGE plpgsql

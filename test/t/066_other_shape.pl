@@ -1,0 +1,104 @@
+# P21: keys that a refresh or a verification has remembered mean nothing once the table has another key, filter or target. It begins
+# anew, and the journal says so.
+use strict;
+use warnings;
+use OneReplTest;
+use Test::More;
+
+my @tables = qw(swapped grown verified ranged filtered moved);
+my $pair = OneReplTest->new(track => \@tables, schema => join '', map { <<"SQL" } @tables);
+CREATE TABLE $_ (a int PRIMARY KEY, b int NOT NULL UNIQUE, c int NOT NULL DEFAULT 0);
+INSERT INTO $_ SELECT n, 1001 - n FROM generate_series(1, 1000) AS n;
+SQL
+$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+$pair->a("SELECT onerepl_set_filter('hq', 'filtered', 'a > 100', refresh => NULL)");
+
+# Calls a function for a table in chunks of 100, and stops it between the fourth and the last of them.
+sub begin
+{
+	my ($table, $call) = @_;
+	$pair->a($call);
+	OneReplTest::poll_ok($pair->node_a, "SELECT chunks >= 4 FROM onerepl.refresh WHERE name = 'public.$table'", "$table: four chunks");
+	$pair->a("SELECT onerepl_refresh_pause('hq', '$table')");
+	is($pair->a("SELECT state FROM onerepl.refresh WHERE name = 'public.$table'"), 'paused', "$table: it waits midway");
+	return;
+}
+
+sub resume
+{
+	my $table = shift;
+	$pair->a("SELECT onerepl_refresh_resume('hq', '$table')");
+	OneReplTest::poll_ok($pair->node_a, <<"SQL", "$table: done") or $pair->show_state($table);
+SELECT count(*) = 0 FROM onerepl.refresh WHERE name = 'public.$table' AND state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')
+SQL
+	return;
+}
+
+sub journal
+{
+	my ($table, $like) = @_;
+	return OneReplTest::journal_count($pair->node_a, rule => 'III', like => "refresh of table public.$table $like");
+}
+
+# --- another column is the key, whose order is the other way round: what is left behind b = 400 is what was copied
+my $slow = 'chunk_rows => 100, rows_per_second => 500';
+begin('swapped', "SELECT onerepl_refresh('hq', 'swapped', $slow)");
+$pair->a('ALTER TABLE swapped DROP CONSTRAINT swapped_pkey, ADD PRIMARY KEY (b)');
+resume('swapped');
+is($pair->b('SELECT count(*) FROM swapped'), '1000', 'swapped: all rows are there');
+is($pair->b("SELECT state FROM onerepl.refresh_progress WHERE relation = 'public.swapped'"), 'done', 'and it is complete');
+is(journal('swapped', 'begins anew: the table has got another key'), '1', 'and the journal tells');
+
+# --- the key grows: the remembered one is too short
+begin('grown', "SELECT onerepl_refresh('hq', 'grown', 'repair', $slow)");
+$pair->a('ALTER TABLE grown DROP CONSTRAINT grown_pkey, ADD PRIMARY KEY (a, b)');
+$pair->a('UPDATE grown SET c = 1 WHERE a % 7 = 0; DELETE FROM grown WHERE a % 11 = 0; INSERT INTO grown VALUES (-5, 2000)');
+resume('grown');
+is(journal('grown', 'begins anew: the table has got another key'), '1', 'grown: the journal tells');
+
+# --- a verification: the rows of A that B has not are found whichever key they were behind
+$pair->b('SET onerepl.allow_writes = on; DELETE FROM verified WHERE a IN (950, 40)');
+begin('verified', "SELECT onerepl_verify('hq', 'verified', $slow)");
+$pair->a('ALTER TABLE verified DROP CONSTRAINT verified_pkey, ADD PRIMARY KEY (b)');
+resume('verified');
+OneReplTest::poll_ok($pair->node_b, "SELECT complete FROM onerepl.verified WHERE relation = 'verified'::regclass", 'verified: complete');
+is($pair->b("SELECT sum(rows_remote - rows_here) FROM onerepl.differences WHERE relation = 'public.verified'"), '2', 'both rows that differ were found');
+$pair->a("SELECT onerepl_refresh('hq', 'verified', 'repair')");
+resume('verified');
+
+# --- a range of keys means nothing under another key: it fails, and an update that is not whole meanwhile is no failure at B
+begin('ranged', "SELECT onerepl_refresh('hq', 'ranged', 'repair', $slow, key_from => '{10}', key_to => '{990}')");
+$pair->a("ALTER TABLE ranged DROP CONSTRAINT ranged_pkey, ALTER a TYPE text USING 'x' || a, ADD PRIMARY KEY (a)");
+$pair->a('UPDATE ranged SET c = 2 WHERE b > 800');
+resume('ranged');
+is($pair->a("SELECT state || ': ' || error FROM onerepl.refresh WHERE name = 'public.ranged'"),
+	'failed: the table has got another key, key_from and key_to are of the one before', 'ranged: failed');
+is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'refresh of table public.ranged failed'), '1', 'and the journal tells');
+$pair->a("SELECT onerepl_refresh('hq', 'ranged', 'repair')");
+resume('ranged');
+
+# --- another filter: rows that the old one kept out are not behind the last key any more
+begin('filtered', "SELECT onerepl_refresh('hq', 'filtered', $slow)");
+$pair->a("SELECT onerepl_set_filter('hq', 'filtered', 'a > 50', refresh => NULL)");
+resume('filtered');
+is($pair->b('SELECT count(*) FROM filtered'), '950', 'filtered: the rows of the new filter');
+is(journal('filtered', 'begins anew: the table has got another filter'), '1', 'and the journal tells');
+
+# --- another target at B: the end of a copy does not make a table complete
+begin('moved', "SELECT onerepl_refresh('hq', 'moved', $slow)");
+$pair->wait_settled('moved');
+$pair->b("CREATE TABLE moved_here (LIKE moved INCLUDING ALL); SELECT onerepl_set_target('branch', 'public', 'moved', 'public', 'moved_here')");
+resume('moved');
+is($pair->b("SELECT state FROM onerepl.refresh_progress WHERE relation = 'public.moved_here'"), 'incomplete', 'moved: known to be incomplete');
+$pair->a("SELECT onerepl_refresh('hq', 'moved')");
+resume('moved');
+is($pair->b("SELECT state FROM onerepl.refresh_progress WHERE relation = 'public.moved_here'"), 'done', 'and complete after another refresh');
+is($pair->b('SELECT count(*) FROM moved_here'), '1000', 'with all rows');
+
+my @equal = qw(swapped grown verified ranged);
+$pair->wait_settled;
+$pair->wait_identical(@equal);
+$pair->verify_equal(@equal);
+is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed');
+$pair->finish;
+done_testing();
