@@ -16,7 +16,7 @@ constexpr Time longest_back_off = 30 * second;
 
 Remote::Remote(Time now, const RemoteConfig& config, const RemotePosition& position, Number last,
                Journal& journal, NumberedHistory& history)
-    : position_(position), reported_(position), last_(last), journal_(journal), history_(history) {
+    : position_(position), stored_(position), last_(last), journal_(journal), history_(history) {
     configure(config);
     // P16: the waits begin anew at a restart.
     sent_.add({position.confirmed + 1, position.sent}, now, 0);
@@ -43,6 +43,10 @@ void Remote::set_paused(bool paused) {
     paused_ = paused;
 }
 
+void Remote::set_resting(bool resting) {
+    resting_ = resting;
+}
+
 void Remote::stop(Stop reason) {
     if (position_.stop != Stop::none || reason == Stop::none) return;
     fired(Rule::P9);
@@ -53,10 +57,11 @@ void Remote::stop(Stop reason) {
 void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::span<const Message> messages) {
     auto found = in_flight_.find(id);
     if (found == in_flight_.end()) return;
+    const std::optional<Identity> own = own_identity(header);  // may throw, so nothing has changed yet
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
     contact_found(now, body);
-    check_history(body, header);
+    check_history(body, header, own);
     if (position_.stop == Stop::none) {
         mark_sent(body);
         enqueue(body, messages);
@@ -76,16 +81,21 @@ void Remote::unanswered(Time now, BodyId id, std::string_view reason) {
     settle();
 }
 
+/// A's identity at the number that B tells; nullopt: there is nothing to compare.
+std::optional<Identity> Remote::own_identity(const CentralHeader& header) {
+    if (header.stop != Stop::none || !header.started || header.written > last_) return std::nullopt;
+    return header.written == position_.start ? position_.start_identity : history_.identity(header.written);
+}
+
 /// P9 as A sees it: B's number and identity in any authentic answer, however late it comes.
-void Remote::check_history(const BodyInFlight& body, const CentralHeader& header) {
+void Remote::check_history(const BodyInFlight& body, const CentralHeader& header,
+                           const std::optional<Identity>& own) {
     if (header.stop != Stop::none) return stop(header.stop);
     if (!header.started && body.confirmed > position_.start) return stop(Stop::central_lost_history);
     if (!header.started) return;
     // What B holds counts like what it has written: A never let go of a number before it was durable here.
     if (std::max(header.written, header.held) > last_) return stop(Stop::remote_lost_history);
     if (header.written < body.confirmed) return stop(Stop::central_lost_history);
-    const std::optional<Identity> own =
-        header.written == position_.start ? position_.start_identity : history_.identity(header.written);
     if (own && *own != header.identity) stop(Stop::other_history);
 }
 
@@ -224,12 +234,6 @@ RemoteHeader Remote::header() const {
     header.paused = paused_;
     header.stop = position_.stop;
     return header;
-}
-
-bool Remote::position_changed() {
-    const bool changed = position_ != reported_;
-    reported_ = position_;
-    return changed;
 }
 
 RecordState Remote::state_of(Number n) const {

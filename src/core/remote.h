@@ -113,11 +113,14 @@ class Remote {
     /// none.
     void set_blocked(std::optional<Number> first);
     void set_paused(bool paused);
+    /// P22: the caller could not form transfers just now; while it rests, none are offered. Contact goes on.
+    void set_resting(bool resting);
     /// P9 found by the caller (wrong_peer). Critical in the journal, once.
     void stop(Stop reason);
 
     /// An authentic answer to a body came: every number in it becomes S, and B's messages go to the queue.
     /// Damaged frames are left out of `messages` by the caller. Ignored if the body is not known (any more).
+    /// If the history throws, nothing has changed, and the answer can be taken another time (P20).
     void answered(Time now, BodyId body, const CentralHeader& header, std::span<const Message> messages);
     /// The transport failed, or no authentic answer came in time. `reason` is for the journal.
     void unanswered(Time now, BodyId body, std::string_view reason);
@@ -135,8 +138,10 @@ class Remote {
     Time wake_at() const;
 
     const RemotePosition& position() const { return position_; }
-    /// Since the last call.
-    bool position_changed();
+    /// Since the last `position_stored`.
+    bool position_changed() const { return position_ != stored_; }
+    /// What `position` says is in its table.
+    void position_stored() { stored_ = position_; }
     /// True until `numbered` is called: a state request waits for a numbering step (P2).
     bool wants_numbering() const { return state_request_.has_value() && !numbered_since_request_; }
     Stop stopped() const { return position_.stop; }
@@ -171,7 +176,9 @@ class Remote {
     };
 
     // remote.cpp: what comes in
-    void check_history(const BodyInFlight& body, const CentralHeader& header);
+    std::optional<Identity> own_identity(const CentralHeader& header);
+    void check_history(const BodyInFlight& body, const CentralHeader& header,
+                       const std::optional<Identity>& own);
     void remember(Time now, const BodyInFlight& body, const CentralHeader& header);
     void mark_sent(const BodyInFlight& body);
     void mark_held(Time now);
@@ -216,12 +223,13 @@ class Remote {
 
     RemoteConfig config_;
     RemotePosition position_;
-    RemotePosition reported_;  // as `position_changed` saw it last
-    Number last_ = 0;          // M_a
+    RemotePosition stored_;  // as the table has it
+    Number last_ = 0;        // M_a
     Journal& journal_;
     NumberedHistory& history_;
     std::optional<Number> blocked_;
     bool paused_ = false;
+    bool resting_ = false;
 
     SentRuns sent_;
     std::map<Number, PartlySent> partly_sent_;

@@ -32,7 +32,7 @@ std::optional<Outgoing> Remote::next(Time now) {
     if (!may_depart(now)) return std::nullopt;
     if (must_knock(now)) return Outgoing{};
     Outgoing outgoing;
-    if (position_.stop == Stop::none) {
+    if (position_.stop == Stop::none && !resting_) {
         outgoing.confirmation_request = overdue(now);
         outgoing.descriptions.assign(descriptions_.begin(), descriptions_.end());
         form_transfers(outgoing);
@@ -41,7 +41,7 @@ std::optional<Outgoing> Remote::next(Time now) {
             outgoing.remote_state = state_request_;
     }
     // What could not be delivered need not be any more.
-    if (is_empty(outgoing) && failures_ > 0) outage_over();
+    if (is_empty(outgoing) && failures_ > 0 && !resting_) outage_over();
     if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
     if (central_ && central_->started && central_->held > central_->written)
         outgoing.witness = std::min(central_->held, last_);
@@ -254,7 +254,7 @@ Time Remote::wake_at() const {
     if (in_flight_.size() >= limit) return never;
     Time wake = never;
     if (in_flight_.empty()) wake = last_departure_ ? *last_departure_ + contact_interval() : 0;
-    if (position_.stop == Stop::none)
+    if (position_.stop == Stop::none && !resting_)
         if (auto due = sent_.first_due()) wake = std::min(wake, *due);
     // After a failure something is always worth a try.
     return failures_ > 0 ? retry_at_ : wake;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr Time contact_interval = 1 * second;
 /// The reader does some things in another way at the second time.
-constexpr int faults_before_told = 3;
+constexpr int failures_before_told = 3;
+constexpr Time rest_after_failure = 1 * second;
 /// Bytes that leave before more is formed: B can begin with them.
 constexpr std::size_t enough_at_once = 64 * 1024;
 
@@ -125,6 +126,7 @@ Number LinkSender::transaction_end(Number n) {
 void LinkSender::form() {
     served_to_ = remote_.last();
     more_to_form_ = false;
+    remote_.set_resting(rests());
     std::size_t size = 0;
     while (auto outgoing = remote_.next(worker::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
@@ -158,17 +160,17 @@ void LinkSender::report_missing(Number n) {
 }
 
 void LinkSender::post() {
-    for (Formed& formed : formed_) {
+    while (!formed_.empty()) {
         http::Post post;
-        post.id = formed.id;
+        post.id = formed_.front().id;
         post.url = link_.url + "/onerepl/v1/messages";
-        post.body = std::move(formed.bytes);
+        post.body = std::move(formed_.front().bytes);
         // A central that writes a large transaction answers late; Tr is for the messages in it, not for the
         // connection.
         post.answer_timeout = std::max<Time>(link_.reply_timeout, 600 * second);
         client_.post(std::move(post));
+        formed_.pop_front();
     }
-    formed_.clear();
 }
 
 void LinkSender::discard_formed() {
@@ -181,13 +183,20 @@ void LinkSender::discard_formed() {
     formed_.clear();
 }
 
+/// Each leaves the queue when memory has it, so that a turn that fails loses none and takes none twice (P20).
+void LinkSender::take_arrived() {
+    while (!arrived_.empty()) {
+        completed(arrived_.front());
+        arrived_.pop_front();
+    }
+}
+
 void LinkSender::completed(const http::Completion& completion) {
     const auto found = posted_.find(completion.id);
     if (found == posted_.end()) return;
-    const Posted posted = found->second;
-    posted_.erase(found);
     std::string reason = completion.error;
-    if (completion.answered) reason = take_answer(completion.id, posted, completion.answer);
+    if (completion.answered) reason = take_answer(completion.id, found->second, completion.answer);
+    posted_.erase(found);
     if (!reason.empty()) remote_.unanswered(worker::now(), completion.id, reason);
     note_contact(std::move(reason));
     builder_.forget_up_to(remote_.position().sent);
@@ -241,38 +250,65 @@ void LinkSender::store() {
         const RemotePosition& position = remote_.position();
         store_position(link_.id, ++position_seq_, position.sent, position.confirmed);
         if (position.stop != stop_stored_) store_stop(link_, position.stop);
-        stop_stored_ = position.stop;
     }
-    if (contact_changed_ && worker::now() - contact_stored_ >= contact_interval) {
-        store_contact(link_.id, contact_);
-        contact_changed_ = false;
-        contact_stored_ = worker::now();
-    }
+    contact_storing_ = contact_changed_ && worker::now() - contact_stored_ >= contact_interval;
+    if (contact_storing_) store_contact(link_.id, contact_);
     journal_.flush();
 }
 
-/// It comes from a damaged log, mostly: somebody has to look, so it does not only go to the server log.
-void LinkSender::note_turn(const std::string& fault) {
-    if (fault != fault_) fault_count_ = 0;
-    fault_ = fault;
-    if (fault.empty() || ++fault_count_ != faults_before_told) return;
-    pg::in_transaction([&] {
-        pg::write_journal_entry(
-            link_.id, {Level::critical,
-                       "R1b",
-                       "records can not be sent: " + fault,
-                       "The server log has more. If the replication data is damaged, start the link "
-                       "anew with onerepl_restart_link(), and refresh the tables.",
-                       {}});
-        store_contact(link_.id,
-                      {"records can not be sent: " + fault, contact_.peer_number, contact_.peer_state});
-    });
+void LinkSender::stored() {
+    remote_.position_stored();
+    stop_stored_ = remote_.stopped();
+    if (!contact_storing_) return;
+    contact_changed_ = false;
+    contact_stored_ = worker::now();
+}
+
+/// What lasts comes from a damaged log, mostly: somebody has to look, so it does not only go to the server
+/// log.
+void LinkSender::failed(const worker::Fault& fault) {
+    if (++failures_ < failures_before_told) return;
+    const std::string told = "records can not be sent: " + fault.what;
+    if (contact_.own_error.empty())
+        journal_.write({fault.transient ? Level::warning : Level::critical,
+                        "R1b",
+                        told,
+                        fault.transient
+                            ? "It is tried again by itself; the server log has more."
+                            : "The server log has more. If the replication data is damaged, start the link "
+                              "anew with onerepl_restart_link(), and refresh the tables.",
+                        {}});
+    set_own_error(told);
+}
+
+void LinkSender::rest() {
+    rest_until_ = worker::now() + rest_after_failure;
+}
+
+void LinkSender::cease() {
+    ceased_until_ = worker::now() + rest_after_failure;
+}
+
+void LinkSender::succeeded() {
+    failures_ = 0;
+    if (contact_.own_error.empty()) return;
+    journal_.write({Level::information, "R1b", "records are sent again", "", {}});
+    set_own_error("");
+}
+
+void LinkSender::set_own_error(std::string error) {
+    if (error == contact_.own_error) return;
+    contact_.own_error = std::move(error);
+    contact_changed_ = true;
+    contact_stored_ = 0;
 }
 
 Time LinkSender::time_to_wait() {
-    if (more_to_form_) return 0;
     const Time now = worker::now();
-    const Time wait = std::max<Time>(0, remote_.wake_at() - now);
+    if (has_ceased()) return ceased_until_ - now;
+    if (more_to_form_ || has_arrived() || !journal_.empty()) return 0;
+    Time wait = std::max<Time>(0, remote_.wake_at() - now);
+    if (rests()) wait = std::min(wait, rest_until_ - now);
     if (!contact_changed_) return wait;
     return std::min(wait, std::max<Time>(0, contact_stored_ + contact_interval - now));
 }

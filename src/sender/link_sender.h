@@ -6,7 +6,9 @@
 #include "pg/journal.h"
 #include "sender/body_builder.h"
 #include "worker/link.h"
+#include "worker/worker.h"
 
+#include <deque>
 #include <map>
 #include <memory>
 
@@ -23,8 +25,11 @@ class LinkSender : private NumberedHistory {
     /// The administrator may have changed it. In a transaction.
     void update(const Link& link);
 
-    /// A post has ended. In a transaction.
-    void completed(const http::Completion& completion);
+    /// A post of this link has ended. Kept until a turn has taken it (P20). Outside of a transaction.
+    void arrived(http::Completion completion) { arrived_.push_back(std::move(completion)); }
+    bool has_arrived() const { return !arrived_.empty(); }
+    /// Takes what has arrived. In a transaction.
+    void take_arrived();
     /// A numbering step has ended with M_a = last (P2).
     void numbered(Number last) { remote_.numbered(last); }
     bool wants_numbering() const { return remote_.wants_numbering(); }
@@ -42,8 +47,19 @@ class LinkSender : private NumberedHistory {
 
     /// Writes position, stop, contact and journal as far as they have changed. In a transaction.
     void store();
-    /// A turn has ended with this fault (empty: well). One that comes back is told. Outside of a transaction.
-    void note_turn(const std::string& fault);
+    /// The transaction of `store` was committed.
+    void stored();
+
+    /// P22: a turn has failed. What comes back is told.
+    void failed(const worker::Fault& fault);
+    /// For a while the link forms no transfers, but keeps contact.
+    void rest();
+    /// Not even a turn without transfers could be done: nothing is tried before the rest is over.
+    void cease();
+    /// A turn went well.
+    void succeeded();
+    bool rests() const { return worker::now() < rest_until_; }
+    bool has_ceased() const { return worker::now() < ceased_until_; }
     /// Microseconds until `form` or `store` may have something to do if nothing happens; 0: now.
     Time time_to_wait();
     /// False while the administrator, a stop, or the wait after a failure keeps transfers back.
@@ -71,7 +87,9 @@ class LinkSender : private NumberedHistory {
     void apply_blocks();
     /// The reason why the answer is not an authentic one to this post; empty if it was taken.
     std::string take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer);
+    void completed(const http::Completion& completion);
     void note_contact(std::string error);
+    void set_own_error(std::string error);
     void report_missing(Number n);
 
     Link link_;
@@ -81,16 +99,19 @@ class LinkSender : private NumberedHistory {
     Remote remote_;
     BodyBuilder builder_;
     std::map<std::uint64_t, Posted> posted_;
+    std::deque<http::Completion> arrived_;
     Nonce last_answer_{};
-    std::vector<Formed> formed_;
+    std::deque<Formed> formed_;
     std::int64_t position_seq_ = 0;
     Contact contact_;
     bool contact_changed_ = false;
+    bool contact_storing_ = false;  // in the transaction that runs
     Time contact_stored_ = 0;
     Stop stop_stored_ = Stop::none;
     Number missing_told_ = 0;
-    std::string fault_;  // of the latest turns
-    int fault_count_ = 0;
+    int failures_ = 0;  // turns in a row
+    Time rest_until_ = 0;
+    Time ceased_until_ = 0;
     Number served_to_ = 0;
     bool more_to_form_ = false;
 };

@@ -41,9 +41,9 @@ class Sender {
 
     [[noreturn]] void run() {
         for (;;) {
-            const bool fine = worker::attempt([this] { turn(); });
+            turn();
             housekeeping_.turn(worker::now());
-            wait_for_work(fine ? time_to_wait() : after_error);
+            wait_for_work(time_to_wait());
         }
     }
 
@@ -54,33 +54,48 @@ class Sender {
     /// and go on sockets meanwhile are no reason to look into the database.
     void wait_for_work(Time timeout) {
         const Time until = worker::now() + timeout;
+        std::vector<http::Completion> completions;
         do {
             poller_.arm();
             waiter_.wait(std::max<Time>(until - worker::now(), 0));
             woken_ = woken_ || waiter_.woken();
             poller_.poll();
-            completions_ = client_.turn(worker::now());
-        } while (completions_.empty() && !waiter_.woken() && worker::now() < until);
+            completions = client_.turn(worker::now());
+        } while (completions.empty() && !waiter_.woken() && worker::now() < until);
+        for (http::Completion& completion : completions) hand_over(std::move(completion));
     }
 
+    /// To its link, before anything is tried that may fail (P20). Without a link nobody waits for it.
+    void hand_over(http::Completion completion) {
+        const auto owner = std::ranges::find_if(
+            links_, [&](const auto& entry) { return entry.second->owns(completion.id); });
+        if (owner != links_.end()) owner->second->arrived(std::move(completion));
+    }
+
+    /// What fails in one step, or for one link, keeps no other from its work, and is followed by a rest
+    /// (P22).
     void turn() {
-        const std::vector<http::Completion> completions = std::exchange(completions_, {});
-        if (demand_.due(worker::now()) && !find_demand()) worker::finish();
-        const bool look = note_orders();
-        if (numbering_is_due(look)) number();
-        if (look) load();
-        each_link([&](LinkSender& link) { serve(link, completions, look); });
+        wants_look_ = note_orders() || wants_look_;
+        const bool look = wants_look_;
+        if (worker::now() >= rest_until_) prepare();
+        for (auto& [id, link] : links_) serve(*link, look);
         log::wait_for_numbers();
     }
 
-    /// What fails for one link is that link's affair.
-    void each_link(const std::function<void(LinkSender&)>& work) {
-        for (auto& entry : links_) {
-            LinkSender& link = *entry.second;
-            std::string fault;
-            worker::attempt([&] { work(link); }, &fault);
-            worker::attempt([&] { link.note_turn(fault); });
-        }
+    /// What all links need.
+    void prepare() {
+        worker::Fault fault;
+        prepared_ = worker::attempt(
+            [this] {
+                if (demand_.due(worker::now()) && !find_demand()) worker::finish();
+                if (numbering_is_due(wants_look_)) number();
+                if (wants_look_) load();
+                wants_look_ = false;
+            },
+            &fault);
+        if (prepared_) return;
+        rest_until_ = worker::now() + after_error;
+        for (auto& [id, link] : links_) link->failed(fault);
     }
 
     /// True if tables that are kept in memory may have changed: links, what is blocked, refreshes.
@@ -134,28 +149,40 @@ class Sender {
 
     // ---------------------------------------------------------------- links
 
-    static bool is_answered(const LinkSender& link, const std::vector<http::Completion>& completions) {
-        return std::ranges::any_of(completions, [&](const auto& each) { return link.owns(each.id); });
+    void serve(LinkSender& link, bool look) {
+        if (link.has_ceased()) return;
+        if (!link.has_arrived() && !look && link.served_to() == last_ && link.time_to_wait() > 0) return;
+        if (link.rests()) {
+            if (!worker::attempt([&] { exchange(link); })) link.cease();
+            return;
+        }
+        worker::Fault fault;
+        if (worker::attempt([&] { exchange(link); }, &fault)) {
+            if (prepared_) link.succeeded();
+            return;
+        }
+        link.failed(fault);
+        link.rest();
+        // A smaller try at once: what has arrived is stored although nothing can be formed.
+        if (!worker::attempt([&] { exchange(link); })) link.cease();
     }
 
     /// Takes answers and forms what may be sent now, in one transaction. A position that is lost in a crash
     /// is sent again, and B drops what it has; but what has got a number is on disk before it leaves (P4).
-    void serve(LinkSender& link, const std::vector<http::Completion>& completions, bool look) {
-        const bool answered = is_answered(link, completions);
-        if (!answered && !look && link.served_to() == last_ && link.time_to_wait() > 0) return;
+    void exchange(LinkSender& link) {
         try {
             pg::in_transaction([&] {
                 pg::commit_without_wait();
-                if (answered)
-                    for (const http::Completion& completion : completions) link.completed(completion);
+                link.take_arrived();
                 link.form();
                 link.store();
             });
-            guests_.chunks().note_confirmed(link.id(), link.confirmed());
         } catch (...) {
             link.discard_formed();
             throw;
         }
+        link.stored();
+        guests_.chunks().note_confirmed(link.id(), link.confirmed());
         if (!link.has_formed()) return;
         log::wait_for_numbers();
         link.post();
@@ -195,22 +222,31 @@ class Sender {
 
     void update(Link link) {
         if (refuse_copied(link)) return;
-        auto& known = links_[link.id];
+        const auto place = links_.find(link.id);
+        LinkSender* const known = place == links_.end() ? nullptr : place->second.get();
         // A link that was started anew has another N0, or is no longer stopped: everything kept about it is
         // void.
         const bool anew = known && (known->link().challenge != link.challenge ||
                                     (known->stopped() != Stop::none && link.stop == Stop::none));
         if (known && !anew) return known->update(link);
-        known = std::make_unique<LinkSender>(std::move(link), own_id_, last_, client_);
+        const int id = link.id;
+        links_[id] = std::make_unique<LinkSender>(std::move(link), own_id_, last_, client_);
         guests_.tell_sequences_again();
     }
 
     Time time_to_wait() {
-        Time wait = std::min(look_interval, held_ ? held_interval : guests_.chunks().time_to_wait());
-        if (resting_) wait = std::min(wait, std::max<Time>(number_at_ - worker::now(), 0));
-        for (auto& [id, link] : links_)
-            wait = link->wants_numbering() ? 0 : std::min(wait, link->time_to_wait());
+        Time wait = time_to_prepare();
+        for (auto& [id, link] : links_) wait = std::min(wait, link->time_to_wait());
         return wait;
+    }
+
+    Time time_to_prepare() {
+        const Time now = worker::now();
+        if (now < rest_until_) return rest_until_ - now;
+        if (std::ranges::any_of(links_, [](const auto& entry) { return entry.second->wants_numbering(); }))
+            return 0;
+        const Time wait = std::min(look_interval, held_ ? held_interval : guests_.chunks().time_to_wait());
+        return resting_ ? std::min(wait, std::max<Time>(number_at_ - now, 0)) : wait;
     }
 
     http::Poller poller_;
@@ -220,14 +256,16 @@ class Sender {
     worker::Periodic demand_{1 * second};
     worker::Periodic look_{look_interval};
     std::uint32_t orders_ = 0;
-    bool woken_ = true;  // somebody committed since the last numbering step
+    bool wants_look_ = false;  // orders have come, and were not carried out yet
+    bool prepared_ = false;    // the last time it was tried
+    Time rest_until_ = 0;      // after a failure of what all links need
+    bool woken_ = true;        // somebody committed since the last numbering step
     bool resting_ = false;
     bool held_ = false;   // somebody held numbering in the last step
     Time number_at_ = 0;  // not before
     double rate_ = 0;     // transactions a second, lately
     Time rate_at_ = 0;
     Number last_ = 0;  // M
-    std::vector<http::Completion> completions_;
     NumberingGuests guests_;
     Links links_;
     Uuid own_id_{};

@@ -52,6 +52,9 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
         UNION ALL
+        SELECT 'records can not be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
+            WHERE c.own_error IS NOT NULL
+        UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT format('blocked at %s', first.n), format('Call onerepl_unblock(%L, %s) to go on.', l.name, first.n)
@@ -173,7 +176,7 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
-           coalesce(c.put_off, c.last_error),
+           coalesce(c.put_off, c.own_error, c.last_error),
            CASE WHEN p.problems > 0
                 THEN concat_ws(' ', format('See onerepl.problems: %s problem%s with tables.', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
                             nullif(t.what_to_do, 'Nothing.'))
@@ -196,7 +199,7 @@ contact. s: S, what is confirmed (remote) or written (central); m: M, the newest
 told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
 lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
-the central is or has ..., the remote is ..., put off (the central can not write just now), different (onerepl_verify found it);
-last_contact: the last authentic message of the peer; last_error: of the last contact, or why the central can not
-write just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link
+the central is or has ..., the remote is ..., records can not be sent (the remote fails to form them), put off (the central can not write just now), different (onerepl_verify found it);
+last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can
+not be sent or written just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link
 may write here, as onerepl_allow has it; * is everything (central).';

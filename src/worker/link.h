@@ -46,12 +46,12 @@ void bind_peer(int link, const Uuid& peer);
 /// Stops the link for good (P9), unless it was started anew since it was loaded. In a transaction.
 void store_stop(const Link& link, Stop stop);
 
-/// Notes for the status when the peer was last heard of and what it said; `error` empty: contact was fine. In
-/// a transaction.
+/// Notes for the status when the peer was last heard of and what it said. In a transaction.
 struct Contact {
-    std::string error;
+    std::string error;  // why there is none; empty: the peer was heard
     std::optional<Number> peer_number;
     std::string peer_state;
+    std::string own_error{};  // what fails here, whatever the peer says; empty: nothing
 };
 void store_contact(int link, const Contact& contact);
 

@@ -142,17 +142,17 @@ void report_and_abort(MemoryContext memory, const char* message, const std::stri
 
 }  // namespace
 
-bool attempt(const std::function<void()>& turn, std::string* fault) {
+bool attempt(const std::function<void()>& turn, Fault* fault) {
     const MemoryContext memory = CurrentMemoryContext;
     try {
         turn();
         return true;
     } catch (const pg::Error& error) {
         report_and_abort(memory, error.what(), error.report().detail);
-        if (fault != nullptr && !pg::is_transient(error.sqlstate())) *fault = error.what();
+        if (fault != nullptr) *fault = {error.what(), pg::is_transient(error.sqlstate())};
     } catch (const std::exception& error) {
         report_and_abort(memory, error.what(), {});
-        if (fault != nullptr) *fault = error.what();
+        if (fault != nullptr) *fault = {error.what()};
     }
     return false;
 }

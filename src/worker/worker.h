@@ -46,10 +46,15 @@ class Waiter {
     bool woken_ = false;
 };
 
+/// What made a turn fail.
+struct Fault {
+    std::string what;
+    bool transient = false;  // it may pass by itself
+};
+
 /// Runs `turn`. On an error the transaction is aborted, the error goes to the server log, and false comes
-/// back; the caller waits a little before the next turn. An error that says that the worker is to end is
-/// thrown on. `fault`: becomes what the error says, unless it may pass by itself.
-bool attempt(const std::function<void()>& turn, std::string* fault = nullptr);
+/// back; the caller waits a little before the next turn (P22). `fault`: becomes what the error says.
+bool attempt(const std::function<void()>& turn, Fault* fault = nullptr);
 
 /// The names in onerepl.databases.
 std::vector<std::string> listed_databases();

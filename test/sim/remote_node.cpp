@@ -118,6 +118,7 @@ void RemoteNode::number() {
 void RemoteNode::persist() {
     if (!remote_->position_changed()) return;
     unflushed_ = remote_->position();
+    remote_->position_stored();
     // A stop is told to the administrator by a commit that is waited for; positions may be lost in a crash.
     if (unflushed_->stop == Stop::none && context_.happens(0.3)) return;
     store_.position = *unflushed_;

@@ -104,6 +104,7 @@ TEST_F(RemoteTest, R1bFormsInOrderAndMarksSentOnlyByTheAnswer) {
     EXPECT_EQ(remote->state_of(1), RecordState::sent);
     EXPECT_EQ(remote->position().sent, 3u);
     EXPECT_TRUE(remote->position_changed());
+    remote->position_stored();
     EXPECT_FALSE(remote->position_changed());
     send();
     EXPECT_EQ(sent, (std::vector<Range>{{4, 6}}));
