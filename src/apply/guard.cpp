@@ -28,17 +28,26 @@ std::string quoted_name(Oid relation) {
     });
 }
 
-bool has_guard(Oid relation) {
+bool has_trigger(Oid relation, const char* name) {
     return pg::call([&] {
         Relation table = table_open(relation, AccessShareLock);
         bool found = false;
         for (int i = 0; table->trigdesc != nullptr && i < table->trigdesc->numtriggers; i++) {
             const Trigger& trigger = table->trigdesc->triggers[i];
-            found |= strcmp(trigger.tgname, guard_trigger) == 0 && trigger.tgenabled == TRIGGER_FIRES_ALWAYS;
+            found |= strcmp(trigger.tgname, name) == 0 && trigger.tgenabled == TRIGGER_FIRES_ALWAYS;
         }
         table_close(table, NoLock);
         return found;
     });
+}
+
+char kind_of(Oid relation) {
+    return pg::call([&] { return get_rel_relkind(relation); });
+}
+
+bool has_guard(Oid relation) {
+    return has_trigger(relation, guard_trigger) &&
+           (kind_of(relation) != RELKIND_RELATION || has_trigger(relation, guard_row_trigger));
 }
 
 /// `relation`, its partitions at every level, and what it is a partition of.
@@ -56,16 +65,16 @@ std::vector<Oid> family_of(Oid relation) {
 
 /// PostgreSQL 15 has no triggers that TRUNCATE of a foreign table fires.
 std::string guarded_events(Oid relation) {
-    const bool foreign = pg::call([&] { return get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE; });
+    const bool foreign = kind_of(relation) == RELKIND_FOREIGN_TABLE;
     return foreign && PG_VERSION_NUM < 160000 ? "INSERT OR UPDATE OR DELETE"
                                               : "INSERT OR UPDATE OR DELETE OR TRUNCATE";
 }
 
-void put_guard(Oid relation) {
+void put_trigger(Oid relation, const char* name, const std::string& events, const char* level) {
     const std::string table = quoted_name(relation);
-    const std::string trigger = std::string("\"") + guard_trigger + "\"";
-    pg::execute(("CREATE OR REPLACE TRIGGER " + trigger + " BEFORE " + guarded_events(relation) + " ON " +
-                 table + " FOR EACH STATEMENT EXECUTE FUNCTION onerepl.guard()")
+    const std::string trigger = std::string("\"") + name + "\"";
+    pg::execute(("CREATE OR REPLACE TRIGGER " + trigger + " BEFORE " + events + " ON " + table +
+                 " FOR EACH " + level + " EXECUTE FUNCTION onerepl.guard()")
                     .c_str());
     pg::execute(("ALTER TABLE " + table + " ENABLE ALWAYS TRIGGER " + trigger).c_str());
     // So that DROP EXTENSION takes the trigger along instead of stumbling over it.
@@ -73,14 +82,26 @@ void put_guard(Oid relation) {
         pg::execute(("ALTER TRIGGER " + trigger + " ON " + table + " DEPENDS ON EXTENSION onerepl").c_str());
 }
 
+void put_guard(Oid relation) {
+    put_trigger(relation, guard_trigger, guarded_events(relation), "STATEMENT");
+    if (kind_of(relation) == RELKIND_RELATION)
+        put_trigger(relation, guard_row_trigger, "INSERT OR UPDATE OR DELETE", "ROW");
+}
+
 bool may_write(const TriggerData*) {
     return writing_allowed > 0 || settings::allow_writes;
+}
+
+/// What goes on through a row's trigger.
+HeapTuple row_of(const TriggerData* data) {
+    if (!TRIGGER_FIRED_FOR_ROW(data->tg_event)) return nullptr;
+    return TRIGGER_FIRED_BY_UPDATE(data->tg_event) ? data->tg_newtuple : data->tg_trigtuple;
 }
 
 Datum guard(FunctionCallInfo fcinfo) {
     if (!CALLED_AS_TRIGGER(fcinfo)) throw pg::Error("39P01", "onerepl.guard() is a trigger function");
     const TriggerData* data = reinterpret_cast<TriggerData*>(fcinfo->context);
-    if (may_write(data)) return PointerGetDatum(nullptr);
+    if (may_write(data)) return PointerGetDatum(row_of(data));
     throw pg::Error("25006",
                     std::string("table \"") + RelationGetRelationName(data->tg_relation) +
                         "\" is written by onerepl only",
@@ -109,14 +130,16 @@ void lock_notes() {
 }
 
 bool ensure_guard(Oid relation, int link) {
-    bool created = false;
-    for (const Oid member : family_of(relation)) {
-        if (!has_guard(member)) {
-            put_guard(member);
-            created = true;
-        }
+    const std::vector<Oid> family = family_of(relation);
+    // All before the first trigger: the event trigger that looks for new partitions comes by here, too.
+    for (const Oid member : family)
         pg::execute("INSERT INTO onerepl.guarded (relation, link) VALUES ($1, $2) ON CONFLICT DO NOTHING",
                     {pg::Param::oid(member), pg::Param(link)});
+    bool created = false;
+    for (const Oid member : family) {
+        if (has_guard(member)) continue;
+        put_guard(member);
+        created = true;
     }
     return created;
 }
@@ -125,7 +148,17 @@ bool ensure_guard(Oid relation, int link) {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(onerepl_guard);
+PG_FUNCTION_INFO_V1(onerepl_ensure_guard);
 PGDLLEXPORT Datum onerepl_guard(PG_FUNCTION_ARGS) {
     return onerepl::pg::entry([&] { return onerepl::apply::guard(fcinfo); });
+}
+
+PGDLLEXPORT Datum onerepl_ensure_guard(PG_FUNCTION_ARGS) {
+    onerepl::pg::entry([&] {
+        onerepl::pg::SpiConnection spi;
+        onerepl::apply::ensure_guard(PG_GETARG_OID(0), PG_GETARG_INT32(1));
+        spi.finish();
+    });
+    PG_RETURN_VOID();
 }
 }

@@ -15,8 +15,11 @@ class WritingAllowed {
     WritingAllowed& operator=(const WritingAllowed&) = delete;
 };
 
-/// Name of the guard trigger on each guarded table.
+/// Names of the guard's triggers. The first one is on each guarded table; the second one, for its rows, is on
+/// those that have rows here: it sees what comes to them by another table's name, or by a subscription, which
+/// fires no statement's trigger.
 constexpr const char* guard_trigger = "!onerepl_guard";
+constexpr const char* guard_row_trigger = "!onerepl_guard_row";
 
 /// Whether onerepl.guarded has the table for the link: its first record has come.
 bool is_noted(Oid relation, int link);

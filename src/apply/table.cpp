@@ -2,6 +2,7 @@
 #include "apply/table.h"
 
 #include "apply/foreign.h"
+#include "apply/guard.h"
 
 extern "C" {
 #include "catalog/pg_class.h"
@@ -35,12 +36,14 @@ bool fires_on_replica(const Trigger& trigger) {
     return trigger.tgenabled == TRIGGER_FIRES_ALWAYS || trigger.tgenabled == TRIGGER_FIRES_ON_REPLICA;
 }
 
-/// How many row triggers fire, but for one by this name (null: for none).
+/// How many row triggers fire, but for the guard's, which lets apply through anyway, and one by this name
+/// (null: for none).
 int count_row_triggers(Relation relation, const char* except) {
     int count = 0;
     for (int i = 0; relation->trigdesc != nullptr && i < relation->trigdesc->numtriggers; i++) {
         const Trigger& trigger = relation->trigdesc->triggers[i];
         if (!TRIGGER_FOR_ROW(trigger.tgtype) || !fires_on_replica(trigger)) continue;
+        if (strcmp(trigger.tgname, guard_row_trigger) == 0) continue;
         if (except == nullptr || strcmp(trigger.tgname, except) != 0) count++;
     }
     return count;

@@ -79,7 +79,8 @@ CREATE VIEW onerepl.trigger_definition (name, events, level, function, type) AS
     VALUES ('!onerepl_capture', 'AFTER INSERT OR UPDATE OR DELETE', 'ROW', 'onerepl.onerepl_capture()'::regprocedure, 29),
            ('!onerepl_truncate', 'AFTER TRUNCATE', 'STATEMENT', 'onerepl.onerepl_capture_truncate()', 32),
            ('!onerepl_lock', 'BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE', 'STATEMENT', 'onerepl.onerepl_lock_pending()', 62),
-           ('!onerepl_guard', NULL, NULL, 'onerepl.guard()', NULL);     -- made by src/apply
+           ('!onerepl_guard', NULL, NULL, 'onerepl.guard()', NULL),     -- made by src/apply
+           ('!onerepl_guard_row', NULL, NULL, 'onerepl.guard()', 31);
 
 CREATE FUNCTION onerepl.create_trigger(relation regclass, name text) RETURNS void
     LANGUAGE plpgsql

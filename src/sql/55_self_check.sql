@@ -175,18 +175,27 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
            format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.', e.evtname)
     FROM pg_event_trigger AS e
     WHERE e.evtname IN ('onerepl_rewrite', '!onerepl_schema', '!onerepl_schema_partition', '!onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    UNION ALL
+    SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: new partitions may be written by everybody', e.evtname),
+           format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS.', e.evtname)
+    FROM pg_event_trigger AS e
+    WHERE e.evtname = 'onerepl_guard' AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.guarded)
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
 
 CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT g.relation, 'guard trigger', format('table %s is not read-only: its trigger !onerepl_guard %s', g.relation::regclass, f.fault),
+    SELECT g.relation, 'guard trigger', format('table %s is not read-only: its trigger %s %s', g.relation::regclass, w.name, f.fault),
            format('Drop the trigger, if there is one; onerepl makes it again with the next change of the table. '
                   'Then compare the table with the remote''s.')
     FROM (SELECT DISTINCT d.relation::oid AS relation FROM onerepl.guarded AS d) AS g
-    JOIN pg_class AS c ON c.oid = g.relation,
-         LATERAL onerepl.trigger_fault(g.relation, '!onerepl_guard') AS f (fault)
+    JOIN pg_class AS c ON c.oid = g.relation
+    CROSS JOIN LATERAL (
+        SELECT min(w.name) FROM (VALUES ('!onerepl_guard', true), ('!onerepl_guard_row', c.relkind = 'r')) AS w (name, is_wanted)
+        WHERE w.is_wanted AND onerepl.trigger_fault(g.relation, w.name) IS NOT NULL
+    ) AS w (name)
+    CROSS JOIN LATERAL onerepl.trigger_fault(g.relation, w.name) AS f (fault)
     WHERE f.fault IS NOT NULL
 $$;
 COMMENT ON FUNCTION onerepl.guard_problems() IS 'What is wrong with the guards of the tables that onerepl writes (P8).';
