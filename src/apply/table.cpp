@@ -76,6 +76,13 @@ bool has_deferrable_index(const ResultRelInfo* result) {
     return false;
 }
 
+/// What a trigger's function keeps from row to row (its settings, a cache) lives as long as the table is
+/// open. The executor would look the function up in the memory of the row at hand.
+void prepare_triggers(const ResultRelInfo* result, MemoryContext memory) {
+    for (int i = 0; i < result->ri_TrigDesc->numtriggers; i++)
+        fmgr_info_cxt(result->ri_TrigDesc->triggers[i].tgfoid, &result->ri_TrigFunctions[i], memory);
+}
+
 void open_result(Table* table) {
     table->result = makeNode(ResultRelInfo);
     table->estate = CreateExecutorState();
@@ -85,6 +92,7 @@ void open_result(Table* table) {
         table->estate->es_opened_result_relations =
             lappend(table->estate->es_opened_result_relations, table->result);
         compat::init_recheck(&table->recheck, table->estate);
+        prepare_triggers(table->result, table->estate->es_query_cxt);
     } else {
         InitResultRelInfo(table->result, table->relation, 0, nullptr, 0);
         table->result->ri_TrigDesc = nullptr;

@@ -1,7 +1,6 @@
 -- The read-only guard of tables that onerepl writes here (P8). Its triggers "!onerepl_guard" and "!onerepl_guard_row" are put on them by apply.
 CREATE FUNCTION onerepl.guard() RETURNS trigger
-    LANGUAGE c SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'onerepl_guard';
+    LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_guard';
 REVOKE ALL ON FUNCTION onerepl.guard() FROM PUBLIC;
 
 CREATE FUNCTION onerepl.ensure_guard(relation regclass, link int) RETURNS void

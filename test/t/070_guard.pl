@@ -70,6 +70,20 @@ is($pair->b("SET onerepl.allow_writes = on; UPDATE parent SET v = 'mended' WHERE
 my ($state) = OneReplTest::fails($pair->node_b, "CREATE ROLE other; GRANT ALL ON child TO other; SET ROLE other; SET onerepl.allow_writes = on");
 is($state, '42501', 'nobody else');
 
+# --- triggers of B with settings of their own, beside the guard's
+$pair->b(<<'SQL');
+CREATE TABLE seen (id int, before text, after text);
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql SET search_path = public SET work_mem = '4MB' AS $$
+BEGIN INSERT INTO seen VALUES (NEW.id, OLD.v, NEW.v); RETURN NEW; END $$;
+CREATE TRIGGER see BEFORE UPDATE ON subscribed FOR EACH ROW EXECUTE FUNCTION see();
+CREATE TRIGGER see_after AFTER UPDATE ON subscribed FOR EACH ROW EXECUTE FUNCTION see();
+ALTER TABLE subscribed ENABLE ALWAYS TRIGGER see;
+ALTER TABLE subscribed ENABLE ALWAYS TRIGGER see_after;
+SQL
+$pair->a("INSERT INTO subscribed SELECT n, 'v' || n FROM generate_series(1000, 1999) AS n; UPDATE subscribed SET v = v || '?' WHERE id >= 1000; UPDATE subscribed SET v = v || '!' WHERE id >= 1000");
+$pair->wait_identical('subscribed', { name => 'apply through triggers' });
+is($pair->b('SELECT count(*) FROM seen'), '4000', 'each of which has fired for each row');
+
 # --- a trigger that is gone
 $pair->b('DROP TRIGGER "!onerepl_guard_row" ON child');
 is($pair->b('SELECT onerepl.self_check()'), '1', 'the self-check finds that one is missing');
