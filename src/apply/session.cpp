@@ -35,9 +35,7 @@ void begin_session() {
 void prepare_session() {
     const std::string longest_wait = lock_timeout();
     pg::call([&] {
-        // An administrator may keep users from writing by default_transaction_read_only.
-        XactReadOnly = false;
-        pg::fix_setting({"lock_timeout", longest_wait.c_str(), [] { return LockTimeout != 0; }, 0});
+        pg::fix_setting({"lock_timeout", longest_wait.c_str(), [] { return false; }, 0});
         pg::fix_settings(pg::Settings::of_text);
         pg::fix_settings(pg::Settings::of_apply);
     });

@@ -30,7 +30,9 @@ void insert_into_index(Oid index, Relation table, HeapTuple tuple, const Datum* 
         keys[i] = values[form->indkey.values[i] - 1];
     }
     IndexInfo* info = BuildIndexInfo(opened);
-    index_insert(opened, keys, nulls, &tuple->t_self, table, UNIQUE_CHECK_NO, false, info);
+    // What is there twice (by a second sender, say) is an error, not two entries.
+    const IndexUniqueCheck check = form->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO;
+    index_insert(opened, keys, nulls, &tuple->t_self, table, check, false, info);
     pfree(info);
     index_close(opened, RowExclusiveLock);
 }

@@ -4,7 +4,11 @@
 #include "pg/pg.h"
 
 extern "C" {
+#include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
+#include "miscadmin.h"
 #include "storage/latch.h"
+#include "utils/acl.h"
 #include "utils/wait_event.h"
 }
 
@@ -16,6 +20,22 @@ inline WaitEventSet* create_wait_event_set(int events) {
     return CreateWaitEventSet(nullptr, events);
 #else
     return CreateWaitEventSet(TopMemoryContext, events);
+#endif
+}
+
+inline bool owns_database(Oid database) {
+#if PG_VERSION_NUM >= 160000
+    return object_ownercheck(DatabaseRelationId, database, GetUserId());
+#else
+    return pg_database_ownercheck(database, GetUserId());
+#endif
+}
+
+inline bool owns_extension(Oid extension) {
+#if PG_VERSION_NUM >= 160000
+    return object_ownercheck(ExtensionRelationId, extension, GetUserId());
+#else
+    return pg_extension_ownercheck(extension, GetUserId());
 #endif
 }
 

@@ -223,9 +223,9 @@ DECLARE
     added int := 0;
 BEGIN
     IF new_tables THEN
-        INSERT INTO onerepl.tracked_schema (schema) VALUES (quote_ident(schema_name)::regnamespace) ON CONFLICT DO NOTHING;
+        INSERT INTO onerepl.tracked_schema (schema) VALUES (schema_name) ON CONFLICT DO NOTHING;
     ELSE
-        DELETE FROM onerepl.tracked_schema AS s WHERE s.schema = quote_ident(schema_name)::regnamespace;
+        DELETE FROM onerepl.tracked_schema AS s WHERE s.schema = schema_name;
     END IF;
     FOREACH relation IN ARRAY relations LOOP
         SELECT * INTO refused FROM onerepl.why_not_tracked(relation);

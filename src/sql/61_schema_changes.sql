@@ -1,8 +1,9 @@
 -- Changes of tables on the remote, in their place of the log (P17).
 
--- Schemas whose new tables are tracked by themselves.
+-- Schemas whose new tables are tracked by themselves. By name: neither a dump nor pg_upgrade keeps a schema's oid, and pg_upgrade
+-- refuses a database with a column of type regnamespace.
 CREATE TABLE onerepl.tracked_schema (
-    schema      regnamespace PRIMARY KEY,
+    schema      name PRIMARY KEY,
     added_at    timestamptz NOT NULL DEFAULT now()
 );
 SELECT pg_extension_config_dump('onerepl.tracked_schema', '');
@@ -85,12 +86,17 @@ BEGIN
         SELECT DISTINCT d.objid, d.command_tag
         FROM pg_event_trigger_ddl_commands() AS d
         JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
-        JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN onerepl.tracked_schema AS s ON s.schema = n.nspname
         WHERE d.classid = 'pg_class'::regclass AND NOT d.in_extension AND d.command_tag IN ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO')
           AND NOT EXISTS (SELECT FROM onerepl.tracked AS t WHERE t.relation = d.objid)
     LOOP
         PERFORM onerepl.join_tracked_schema(made.objid, made.command_tag);
     END LOOP;
+    IF tg_tag = 'ALTER SCHEMA' THEN
+        PERFORM onerepl.follow_schema(d.objid)
+            FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_namespace'::regclass;
+    END IF;
     IF tg_tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
         PERFORM onerepl.note_extension(d.objid, tg_tag)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_extension'::regclass;
@@ -98,6 +104,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.note_ddl() IS
 'Records statements that change a tracked table, or the name of its schema, for links that execute them, and tracks new tables of a tracked schema.';
+
+CREATE FUNCTION onerepl.follow_schema(namespace oid) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    -- Dropped ones leave at once (note_drops), so that a name which is not there is the one that it had.
+    UPDATE onerepl.tracked_schema AS s SET schema = n.nspname
+    FROM pg_namespace AS n
+    WHERE n.oid = follow_schema.namespace
+      AND NOT EXISTS (SELECT FROM pg_namespace AS o WHERE o.nspname = s.schema)
+      AND NOT EXISTS (SELECT FROM onerepl.tracked_schema AS o WHERE o.schema = n.nspname)
+$$;
+COMMENT ON FUNCTION onerepl.follow_schema(oid) IS 'A schema may have been renamed: a tracked one stays tracked.';
 
 CREATE FUNCTION onerepl.note_extension(extension oid, tag text) RETURNS void
     LANGUAGE plpgsql
@@ -111,7 +129,8 @@ BEGIN
     END IF;
     has_tables := EXISTS (
         SELECT FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p')
-        JOIN onerepl.tracked_schema AS s ON s.schema = c.relnamespace
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN onerepl.tracked_schema AS s ON s.schema = n.nspname
         WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.refobjid = note_extension.extension
           AND d.deptype = 'e');
     PERFORM onerepl.write_journal(CASE WHEN has_tables THEN 1 ELSE 0 END, NULL, 'P21', format('%s %I: what its script did does not travel%s',
@@ -204,7 +223,7 @@ BEGIN
     PERFORM onerepl.note_dropped_partitions();
     PERFORM onerepl.record_cascade(c.relation, c.statement) FROM onerepl.cascades() AS c;
     DELETE FROM onerepl.tracked_schema AS s USING pg_event_trigger_dropped_objects() AS d
-        WHERE d.classid = 'pg_namespace'::regclass AND d.objid = s.schema;
+        WHERE d.classid = 'pg_namespace'::regclass AND d.object_name = s.schema;
 END $$;
 COMMENT ON FUNCTION onerepl.note_drops() IS 'Tells of tracked tables that are dropped, here and at the centrals.';
 

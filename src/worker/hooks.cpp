@@ -3,17 +3,23 @@
 // make way. Plain C in here: standard_ProcessUtility may longjmp.
 #include "worker/hooks.h"
 
+#include "pg/compat.h"
 #include "worker/shared.h"
 
 extern "C" {
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_database.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "commands/extension.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
 #include "parser/parser.h"
 #include "tcop/utility.h"
+#include "utils/syscache.h"
 }
 
 namespace onerepl::hooks {
@@ -71,12 +77,41 @@ bool drops_extension(const Node* statement) {
     return false;
 }
 
+bool may_create_databases() {
+    if (superuser()) return true;
+    HeapTuple tuple = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+    if (!HeapTupleIsValid(tuple)) return false;
+    const bool may = reinterpret_cast<Form_pg_authid>(GETSTRUCT(tuple))->rolcreatedb;
+    ReleaseSysCache(tuple);
+    return may;
+}
+
+bool is_template(Oid database) {
+    HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(database));
+    if (!HeapTupleIsValid(tuple)) return false;
+    const bool is = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datistemplate;
+    ReleaseSysCache(tuple);
+    return is;
+}
+
+/// PostgreSQL checks rights, and that nobody drops the database that he is in, after the workers have made
+/// way. They must not for a statement that is refused: anybody could keep them away.
+bool will_be_refused(const Node* statement, Oid database) {
+    if (IsA(statement, CreatedbStmt))
+        return !may_create_databases() || !(is_template(database) || compat::owns_database(database));
+    return database == MyDatabaseId || !compat::owns_database(database);
+}
+
 /// The database whose workers have to make way for the statement; InvalidOid: none.
 Oid database_to_clear(const Node* statement) {
     if (!shared::available()) return InvalidOid;
-    if (drops_extension(statement)) return MyDatabaseId;
-    const char* name = wanted_alone(statement);
-    return name ? get_database_oid(name, true) : InvalidOid;
+    if (drops_extension(statement)) {
+        const Oid extension = get_extension_oid("onerepl", true);
+        return OidIsValid(extension) && compat::owns_extension(extension) ? MyDatabaseId : InvalidOid;
+    }
+    const char* const name = wanted_alone(statement);
+    const Oid database = name ? get_database_oid(name, true) : InvalidOid;
+    return OidIsValid(database) && !will_be_refused(statement, database) ? database : InvalidOid;
 }
 
 bool is_commit_prepared(const Node* statement) {

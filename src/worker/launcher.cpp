@@ -13,6 +13,7 @@ extern "C" {
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_database.h"
+#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 }
 
@@ -145,6 +146,9 @@ void run() {
 }  // namespace
 
 void install() {
+    // pg_upgrade copies the cluster while its servers run: nothing may be numbered or written meanwhile. (In
+    // single-user mode nobody starts background workers.)
+    if (IsBinaryUpgrade) return;
     BackgroundWorker entry;
     memset(&entry, 0, sizeof entry);
     entry.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;

@@ -37,6 +37,7 @@ struct Database {
     int active_log_table;  // one more than the number, so that zero is "not known"
     bool capture_stopped;
     TimestampTz suspended_until;
+    bool abandoned;  // the slot is given up when the last worker is gone
 };
 
 struct LinkKey {
@@ -138,12 +139,28 @@ bool deferred(bool& flag) {
     return true;
 }
 
+bool has_workers(const Database& database) {
+    if (database.sender.pid != 0) return true;
+    for (const Worker& receiver : database.receivers)
+        if (receiver.pid != 0) return true;
+    return false;
+}
+
+/// The slot holds nothing but hints: a dropped database's must not stay for good. But while a worker has its
+/// place in it, it is the worker's.
+void abandon(Database& database) {
+    database.suspended_until = 0;
+    database.abandoned = has_workers(database);
+    if (!database.abandoned) database.oid = InvalidOid;
+}
+
 Worker* my_place = nullptr;
 
 void give_up_place(int, Datum) {
     SpinLockAcquire(&state->mutex);
     if (my_place) *my_place = Worker{};
     my_place = nullptr;
+    if (Database* database = own(false); database && database->abandoned) abandon(*database);
     SpinLockRelease(&state->mutex);
     wake(state->launcher);
 }
@@ -352,8 +369,7 @@ void suspend_database(Oid oid) {
 void resume_database(Oid oid) {
     if (!state) return;
     SpinLockAcquire(&state->mutex);
-    // The slot holds nothing but hints: a dropped database's must not stay for good.
-    if (Database* database = find(oid, false)) database->oid = InvalidOid;
+    if (Database* database = find(oid, false)) abandon(*database);
     SpinLockRelease(&state->mutex);
     wake(state->launcher);
 }

@@ -70,6 +70,7 @@ void* link_memory(int link);
 /// DROP DATABASE and its like: the workers of `database` end and are not started again before
 /// resume_database, or before a minute has passed. Waits until they are gone, at most 10 s. May ereport.
 void suspend_database(Oid database);
+/// Workers that have outlived that wait keep their places until they end: there is never a second one.
 void resume_database(Oid database);
 
 /// For the launcher: a database as it stands.

@@ -4,6 +4,7 @@
 #include "pg/compat.h"
 #include "pg/settings.h"
 #include "pg/transaction.h"
+#include "worker/session.h"
 
 #include <malloc.h>
 
@@ -89,6 +90,7 @@ void connect(Oid database) {
         BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
         pgstat_report_appname(MyBgworkerEntry->bgw_type);
     });
+    if (OidIsValid(database)) pin_session();
 }
 
 }  // namespace

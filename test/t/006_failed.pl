@@ -117,8 +117,6 @@ wait_clear('truncate');
 $pair->wait_identical('t', 'u', 'late');
 
 # --- transient errors: a lock that is not given in time, a cancelled statement
-$pair->b("ALTER DATABASE postgres SET lock_timeout = '300ms'");
-$pair->node_b->restart;
 my $holder = $pair->node_b->background_psql('postgres');
 $holder->query_safe('BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE');
 $pair->a("INSERT INTO t VALUES (200, 'after the lock')");
@@ -127,7 +125,6 @@ is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'a lock timeout is no f
 $holder->query_safe('COMMIT');
 $holder->quit;
 $pair->wait_identical('t', { name => 'and the record is written when the lock is gone', deadline => 20 });
-$pair->b('ALTER DATABASE postgres RESET lock_timeout');
 
 # --- errors of the functions
 my ($state) = OneReplTest::fails($pair->node_b, "SELECT onerepl_resolve('branch', 1, 'retry')");
