@@ -132,14 +132,39 @@ void check_branch(const Batch& batch, Table* table, const Clash& clash, TupleTab
     if (!same) report_other_branch(table, clash, batch.branch_column);
 }
 
+/// P22: what clashes becomes less with each round, or a trigger brings it back.
+class Progress {
+  public:
+    explicit Progress(Batch& batch) {
+        count_command(batch);
+        begun_ = GetCurrentCommandId(false);
+    }
+    /// Triggers may change rows that are still to go, but no more of them than have gone.
+    bool is_made_by(TupleTableSlot* next) {
+        if (age_of(next) > begun_)
+            new_rows_++;
+        else
+            old_rows_++;
+        return new_rows_ <= old_rows_;
+    }
+
+  private:
+    CommandId begun_;
+    std::uint64_t old_rows_ = 0;
+    std::uint64_t new_rows_ = 0;
+};
+
 void remove_clashes(Batch& batch, Table* table, Clash& clash, TupleTableSlot* incoming) {
-    while (find_clash(table, clash)) {
+    if (!find_clash(table, clash)) return;
+    Progress progress(batch);
+    do {
         check_branch(batch, table, clash, incoming);
         std::swap(table->found, table->best);
-        delete_row(batch, table);
+        if (!progress.is_made_by(table->found) || delete_row(batch, table) == Deletion::kept)
+            report_kept(table->oid);
         std::swap(table->found, table->best);
         count_command(batch);
-    }
+    } while (find_clash(table, clash));
 }
 
 }  // namespace
@@ -153,6 +178,8 @@ void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const It
         clash.self = self;
         const Form_pg_index form = clash.index->rd_index;
         const bool asked = OidIsValid(only_index) ? form->indexrelid == only_index : form->indimmediate;
+        // One that CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY has just begun has no pages yet.
+        if (!clash.info->ii_ReadyForInserts) continue;
         if (!asked || !is_constraint(clash.info) || !is_indexed(table, slot, clash.info)) continue;
         FormIndexDatum(clash.info, slot, table->estate, clash.values, clash.nulls);
         if (make_keys(clash)) remove_clashes(batch, table, clash, slot);

@@ -81,7 +81,8 @@ void defer_all_checks(Batch& batch, Table* table, ItemPointer tid, Number n) {
     for (int i = 0; i < table->result->ri_NumIndices; i++) {
         Relation index = table->result->ri_IndexRelationDescs[i];
         const IndexInfo* info = table->result->ri_IndexRelationInfo[i];
-        if (!index->rd_index->indimmediate && (info->ii_Unique || info->ii_ExclusionOps != nullptr))
+        if (info->ii_ReadyForInserts && !index->rd_index->indimmediate &&
+            (info->ii_Unique || info->ii_ExclusionOps != nullptr))
             add_checks(batch, table, RelationGetRelid(index), tid, n);
     }
 }

@@ -52,6 +52,7 @@ void refresh_known() {
     if (!registered) CacheRegisterRelcacheCallback(forget_known, 0);
     registered = true;
     if (known != nullptr) hash_destroy(known);
+    known = nullptr;
     HASHCTL control;
     memset(&control, 0, sizeof control);
     control.keysize = sizeof(Oid);

@@ -67,6 +67,8 @@ void move_positions(Batch& batch);
 /// As find_row, insert_row, update_row and delete_row, for a foreign partition.
 bool find_foreign(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
                   const bool* nulls, bool by_image);
+/// How many rows the last search has found.
+std::uint64_t rows_found(const Table* table);
 void insert_foreign(Batch& batch, Table* table);
 void update_foreign(Batch& batch, Table* table);
 void delete_foreign(Batch& batch, Table* table);

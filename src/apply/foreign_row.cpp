@@ -27,6 +27,7 @@ struct ForeignStatements {
     int search_count;
     AttrNumber* search_columns;
     bool search_by_image;
+    uint64 rows_found;
 };
 
 namespace {
@@ -272,6 +273,7 @@ bool find_foreign(Batch& batch, Table* table, int count, const AttrNumber* colum
     for (int k = 0; k < count; k++) flags[k] = nulls[k] ? 'n' : ' ';
     flags[count] = '\0';
     const uint64 rows = execute(table->statements->search, const_cast<Datum*>(values), flags);
+    table->statements->rows_found = rows;
     SPITupleTable* result = SPI_tuptable;
     uint64 best = 0;
     while (by_image && best + 1 < rows &&
@@ -280,6 +282,10 @@ bool find_foreign(Batch& batch, Table* table, int count, const AttrNumber* colum
     if (rows > 0) keep(table, result->vals[best], result->tupdesc);
     SPI_freetuptable(result);
     return rows > 0;
+}
+
+std::uint64_t rows_found(const Table* table) {
+    return table->statements->rows_found;
 }
 
 void insert_foreign(Batch& batch, Table* table) {

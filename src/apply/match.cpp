@@ -163,6 +163,7 @@ void match_target(Target& target) {
         target.memory = AllocSetContextCreate(TopMemoryContext, "onerepl target", ALLOCSET_SMALL_SIZES);
     MemoryContext before = MemoryContextSwitchTo(target.memory);
     target.key_count = target.missing_count = 0;
+    target.matched = false;
     target.table = nullptr;
     target.generation = 0;
     target.relation = find_relation(target, RowExclusiveLock);
@@ -170,6 +171,7 @@ void match_target(Target& target) {
     if (target.relation != target.reached)
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("another table was given the name \"%s\" meanwhile", target.name.c_str())));
+    target.holds = true;
     Relation relation = table_open(target.relation, NoLock);
     check_is_table(relation);
     target.columns_of_table = RelationGetNumberOfAttributes(relation);
@@ -181,7 +183,7 @@ void match_target(Target& target) {
     plan_key(target);
     table_close(relation, NoLock);
     MemoryContextSwitchTo(before);
-    target.matched = true;
+    target.matched = target.holds;
 }
 
 }  // namespace onerepl::apply

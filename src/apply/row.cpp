@@ -203,9 +203,14 @@ void remove_same_key(Row& row, Table* partition) {
     bool* nulls = static_cast<bool*>(palloc(sizeof(bool) * target.key_count));
     for (int k = 0; k < target.key_count; k++)
         key[k] = slot_getattr(fresh, target.key_attributes[k], &nulls[k]);
+    std::uint64_t left = UINT64_MAX;
     while (
-        find_in_partition(row.batch, partition, target.key_count, target.key_attributes, key, nulls, false))
+        find_in_partition(row.batch, partition, target.key_count, target.key_attributes, key, nulls, false)) {
+        // P22: a trigger on that server may bring the row back.
+        if (rows_found(partition) >= left) report_kept(partition->oid);
+        left = rows_found(partition);
         delete_row(row.batch, partition);
+    }
 }
 
 void insert_into_partition(Row& row, Table* partition) {
@@ -329,7 +334,9 @@ bool update_in_partitions(Row& row, Table* old) {
     Table* partition = route_row(row.batch, row.table, row.table->fresh);
     to_partition(partition, row.table->fresh);
     if (partition == old) return update_row(row.batch, old);
-    if (!delete_row(row.batch, old)) return false;
+    const Deletion deletion = delete_row(row.batch, old);
+    if (deletion == Deletion::kept) report_kept(old->oid);
+    if (deletion == Deletion::changed) return false;
     insert_into_partition(row, partition);
     // What is buffered may point into the old row's page.
     flush(row.batch, partition);
@@ -411,7 +418,8 @@ void write_delete(Row& row) {
         Table* old = find_old(row, likely);
         if (old == nullptr && (row.batch.overwrite || is_done_elsewhere(row, likely))) return;
         if (old == nullptr) report_missing_row(row);
-        if (delete_row(row.batch, old)) return;
+        // A trigger may keep it: that is the administrator's own rule for deletes.
+        if (delete_row(row.batch, old) != Deletion::changed) return;
         CHECK_FOR_INTERRUPTS();
     }
 }
@@ -430,16 +438,13 @@ void write_operation(Row& row) {
 
 Table* table_of(Batch& batch, Target& target) {
     if (target.table != nullptr && target.generation == batch.generation) return target.table;
-    for (;;) {
-        Table* table = open_table(batch, target.relation);
-        if (target.matched) {
-            target.table = table;
-            target.generation = batch.generation;
-            return table;
-        }
-        // Somebody changed the table before we got its lock.
-        match_target(target);
-    }
+    Table* table = open_table(batch, target.relation);
+    // Somebody changed the table before we got its lock. Its shape can not change again; what else does is
+    // seen by the next batch (P22).
+    for (int tries = 0; !target.matched && tries < 3; tries++) match_target(target);
+    target.table = table;
+    target.generation = batch.generation;
+    return table;
 }
 
 void use_encoding(int encoding) {

@@ -138,16 +138,6 @@ Match compare_row(Table* table, TupleTableSlot* slot, const Datum* values, const
     return match;
 }
 
-/// 0: written before this transaction; else its command's number and one.
-std::uint64_t age_key(TupleTableSlot* slot) {
-    bool is_null;
-    const TransactionId writer =
-        DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
-    if (!TransactionIdIsCurrentTransactionId(writer)) return 0;
-    return 1 + static_cast<std::uint64_t>(
-                   DatumGetCommandId(slot_getsysattr(slot, MinCommandIdAttributeNumber, &is_null)));
-}
-
 // ---------------------------------------------------------------- searching
 
 /// The candidates of one search, and the best one so far, in table->found.
@@ -182,7 +172,7 @@ bool consider(Candidates& candidates) {
     if (match == Match::none) return false;
     if (!candidates.by_image) match = Match::equal;
     // Two rows with one key exist while a deferrable constraint waits: the one that came first is to leave.
-    const bool older = match == candidates.match && age_key(table->best) < age_key(table->found);
+    const bool older = match == candidates.match && age_of(table->best) < age_of(table->found);
     if (match > candidates.match || older) {
         std::swap(table->found, table->best);
         candidates.match = match;
@@ -254,6 +244,15 @@ bool index_can_be_used(const RowSearch& search, const bool* nulls) {
 }
 
 }  // namespace
+
+std::uint64_t age_of(TupleTableSlot* slot) {
+    bool is_null;
+    const TransactionId writer =
+        DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &is_null));
+    if (!TransactionIdIsCurrentTransactionId(writer)) return 0;
+    return 1 + static_cast<std::uint64_t>(
+                   DatumGetCommandId(slot_getsysattr(slot, MinCommandIdAttributeNumber, &is_null)));
+}
 
 Relation index_for(Table* table, int count, const AttrNumber* columns) {
     prepare_search(table, count, columns);

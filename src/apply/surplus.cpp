@@ -44,9 +44,9 @@ std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk&
     return keys;
 }
 
-std::string delete_statement(Oid part, const std::string& condition, const std::vector<KeyColumn>& columns) {
-    return "DELETE FROM " + table_expression(part) + " AS t WHERE " + condition +
-           " AND NOT EXISTS (SELECT FROM " + listed_keys(columns, 3) + " WHERE " + is_listed(columns) + ")";
+std::string surplus_condition(const std::string& condition, const std::vector<KeyColumn>& columns) {
+    return condition + " AND NOT EXISTS (SELECT FROM " + listed_keys(columns, 3) + " WHERE " +
+           is_listed(columns) + ")";
 }
 
 /// Whether a look at the table may save the work: at foreign partitions it would cost as much, and need the
@@ -71,22 +71,20 @@ void remove_surplus(const Target& target, const Record& record, const std::vecto
             return;
         for (const auto& keys : keys_of(target, chunk, columns))
             parameters.emplace_back(pg::array_text(keys));
-        for (const Oid part : parts)
-            execute_as_owner(part, delete_statement(part, condition, columns), parameters);
+        for (const Oid part : parts) delete_rows(part, surplus_condition(condition, columns), parameters);
     });
 }
 
 bool clear_range(const Target& target, const Record& record, const std::vector<Oid>& parts) {
     const std::vector<KeyColumn> columns = key_columns(target, record.chunk);
     if (!std::all_of(columns.begin(), columns.end(), has_order)) return false;
-    const std::string condition = " AS t WHERE " + range_condition(target, columns, record.chunk);
+    const std::string condition = range_condition(target, columns, record.chunk);
     const std::string look =
-        "SELECT 1::int8 FROM " + table_expression(target.relation) + condition + " LIMIT 1";
+        "SELECT 1::int8 FROM " + table_expression(target.relation) + " AS t WHERE " + condition + " LIMIT 1";
     const std::vector<pg::Param> bounds = bounds_of(target, record.chunk);
     by_index([&] {
         if (is_whole(target, parts) && !pg::query_int8(look.c_str(), bounds)) return;
-        for (const Oid part : parts)
-            execute_as_owner(part, "DELETE FROM " + table_expression(part) + condition, bounds);
+        for (const Oid part : parts) delete_rows(part, condition, bounds);
     });
     return true;
 }

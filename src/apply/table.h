@@ -196,8 +196,16 @@ void insert_row(Batch& batch, Table* table);
 /// Replaces the row in table->found by table->fresh. False: somebody else changed it meanwhile, find it
 /// again.
 bool update_row(Batch& batch, Table* table);
-/// Deletes the row in table->found. False as above.
-bool delete_row(Batch& batch, Table* table);
+enum class Deletion : std::uint8_t {
+    done,
+    changed,  // somebody else changed the row meanwhile, find it again
+    kept,     // a BEFORE trigger wants it to stay
+};
+/// Deletes the row in table->found.
+Deletion delete_row(Batch& batch, Table* table);
+/// P22, 27000: a trigger keeps a row, or brings it back, that has to go before the incoming one can be
+/// written.
+[[noreturn]] void report_kept(Oid table);
 /// Writes the buffered rows and then the pending updates of one table, or of all.
 void flush(Batch& batch, Table* table);
 void flush_all(Batch& batch);
@@ -227,6 +235,8 @@ Relation index_for(Table* table, int count, const AttrNumber* columns);
 /// buffered is flushed before.
 bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
               const bool* nulls, bool by_image);
+/// 0: written before this transaction; else its command's number and one.
+std::uint64_t age_of(TupleTableSlot* slot);
 /// Closes the search's index scan.
 void end_search(Table* table);
 

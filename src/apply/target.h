@@ -52,6 +52,7 @@ struct Target {
 
     // Found by match_target; forgotten when the catalog changes.
     bool matched = false;
+    bool holds = false;  // what is being matched: the catalog has not changed since it was begun
     MemoryContext memory = nullptr;
     Oid relation = InvalidOid;
     int columns_of_table = 0;  // natts of B's table
@@ -128,10 +129,15 @@ class Targets {
     void invalidate(Oid relation);
 
   private:
+    struct Found {
+        bool there = false;
+        std::unique_ptr<Target> changed;  // null: it is the row that is known
+    };
+    Found read(std::uint64_t id, const Target* known) const;
+
     int link_;
+    /// What is in it is whole: `invalidate` may be called while anything is read, and goes through all.
     std::unordered_map<std::uint64_t, std::unique_ptr<Target>> targets_;
-    /// Reads the description again unless it is the row that is known. False: there is none.
-    bool check(std::unique_ptr<Target>& target, std::uint64_t id);
     Target* last_ = nullptr;
     std::uint64_t transaction_ = 0;
 };

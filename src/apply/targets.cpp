@@ -156,27 +156,32 @@ Targets::~Targets() {
 
 Target* Targets::find(std::uint64_t id) {
     if (last_ != nullptr && last_->description.id == id && last_->checked_in == transaction_) return last_;
-    std::unique_ptr<Target>& target = targets_[id];
-    if ((!target || target->checked_in != transaction_) && !check(target, id)) {
-        last_ = nullptr;
+    last_ = nullptr;
+    const auto known = targets_.find(id);
+    if (known != targets_.end() && known->second->checked_in == transaction_)
+        return last_ = known->second.get();
+    Found found = read(id, known == targets_.end() ? nullptr : known->second.get());
+    if (!found.there) {
         targets_.erase(id);
         return nullptr;
     }
-    last_ = target.get();
-    return last_;
+    std::unique_ptr<Target>& target = targets_[id];
+    if (found.changed) target = std::move(found.changed);
+    target->checked_in = transaction_;
+    return last_ = target.get();
 }
 
-bool Targets::check(std::unique_ptr<Target>& target, std::uint64_t id) {
-    bool found = false;
+Targets::Found Targets::read(std::uint64_t id, const Target* known) const {
+    Found found;
     pg::query("SELECT xmin, description FROM onerepl.remote_description WHERE link = $1 AND id = $2",
               {pg::Param(link_), pg::Param(id)}, [&](const pg::Row& row) {
+                  found.there = true;
                   bool is_null;
                   const TransactionId version = DatumGetTransactionId(row.datum(0, &is_null));
-                  if (!target || target->version != version) target = make_target(link_, row.bytea(1));
-                  target->description.id = id;
-                  target->version = version;
-                  target->checked_in = transaction_;
-                  found = true;
+                  if (known != nullptr && known->version == version) return;
+                  found.changed = make_target(link_, row.bytea(1));
+                  found.changed->description.id = id;
+                  found.changed->version = version;
               });
     return found;
 }
@@ -199,9 +204,8 @@ void Targets::forget() {
 }
 
 void Targets::invalidate(Oid relation) {
-    // One that is just being read is not there yet.
     for (auto& [id, target] : targets_)
-        if (target && (!OidIsValid(relation) || target->relation == relation)) target->matched = false;
+        if (!OidIsValid(relation) || target->relation == relation) target->matched = target->holds = false;
 }
 
 }  // namespace onerepl::apply

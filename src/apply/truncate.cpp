@@ -2,6 +2,8 @@
 #include "apply/truncate.h"
 
 #include "apply/rights.h"
+#include "apply/table.h"
+#include "pg/guard.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -32,6 +34,17 @@ TableFacts facts_of(Oid relation) {
     });
 }
 
+bool triggers_may_keep(Oid relation) {
+    // Of rows (1), BEFORE (2), DELETE (8).
+    return pg::query_int8(
+               "SELECT 1::int8 FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgtype & 11 = 11"
+               " AND tgenabled IN ('A', 'R')"
+               " AND (tgrelid = $1 OR tgrelid IN (SELECT relid FROM pg_catalog.pg_partition_tree($1)))"
+               " LIMIT 1",
+               {pg::Param::oid(relation)})
+        .has_value();
+}
+
 }  // namespace
 
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
@@ -51,18 +64,21 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         });
 }
 
-void delete_rows(Oid relation, const std::string& condition) {
-    execute_as_owner(relation, "DELETE FROM " + table_expression(relation) + " AS t" +
-                                   (condition.empty() ? "" : " WHERE " + condition));
+void delete_rows(Oid relation, const std::string& condition, const std::vector<pg::Param>& parameters) {
+    const std::string rows =
+        " FROM " + table_expression(relation) + " AS t" + (condition.empty() ? "" : " WHERE " + condition);
+    run_as(facts_of(relation).owner, [&] { pg::execute(("DELETE" + rows).c_str(), parameters); });
+    // P22: what a trigger keeps would be there twice, or make the copy wrong.
+    if (!triggers_may_keep(relation)) return;
+    run_as(facts_of(relation).owner, [&] {
+        if (pg::query_int8(("SELECT 1::int8" + rows + " LIMIT 1").c_str(), parameters))
+            pg::call([&] { report_kept(relation); });
+    });
 }
 
 std::string table_expression(Oid relation) {
     const TableFacts facts = facts_of(relation);
     return (facts.partitioned ? "" : "ONLY ") + std::string(facts.name);
-}
-
-void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters) {
-    run_as(facts_of(relation).owner, [&] { pg::execute(sql.c_str(), parameters); });
 }
 
 }  // namespace onerepl::apply

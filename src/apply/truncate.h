@@ -14,13 +14,10 @@ namespace onerepl::apply {
 void truncate_tables(const std::vector<Oid>& relations, bool restart_identity);
 
 /// Deletes the rows of the table `t` that fulfil the condition (SQL; empty: all), because TRUNCATE can not.
-/// The rest as above.
-void delete_rows(Oid relation, const std::string& condition);
+/// The rest as above. 27000 if a trigger keeps any of them.
+void delete_rows(Oid relation, const std::string& condition, const std::vector<pg::Param>& parameters = {});
 
 /// "ONLY schema.table", or without ONLY for a partitioned table.
 std::string table_expression(Oid relation);
-
-/// Runs a statement with the rights of the table's owner.
-void execute_as_owner(Oid relation, const std::string& sql, const std::vector<pg::Param>& parameters = {});
 
 }  // namespace onerepl::apply

@@ -10,6 +10,7 @@ extern "C" {
 #include "utils/guc.h"
 #include "rewrite/rewriteHandler.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 }
 
 namespace onerepl::apply {
@@ -130,14 +131,21 @@ void insert_with_triggers(Batch& batch, Table* table) {
     ExecClearTuple(table->fresh);
 }
 
+/// Whether the row was written or locked; false: it has changed since it was found.
+bool judge(TM_Result result) {
+    if (result == TM_Ok) return true;
+    if (result == TM_Updated || result == TM_Deleted) return false;
+    elog(ERROR, "unexpected result %d of writing a row", static_cast<int>(result));
+    return false;
+}
+
 /// Locks the row in table->found. False: it is not what it was.
 bool lock_found(Table* table) {
     TM_FailureData failure;
     ItemPointerData tid = table->found->tts_tid;
-    TM_Result result =
-        table_tuple_lock(table->relation, &tid, GetLatestSnapshot(), table->found, GetCurrentCommandId(false),
-                         LockTupleExclusive, LockWaitBlock, 0, &failure);
-    return result == TM_Ok;
+    return judge(table_tuple_lock(table->relation, &tid, GetLatestSnapshot(), table->found,
+                                  GetCurrentCommandId(false), LockTupleExclusive, LockWaitBlock, 0,
+                                  &failure));
 }
 
 bool update_with_triggers(Batch& batch, Table* table) {
@@ -156,28 +164,35 @@ bool update_with_triggers(Batch& batch, Table* table) {
     return locked;
 }
 
-bool delete_with_triggers(Batch& batch, Table* table) {
+bool has_delete_guard(const Table* table) {
+    const TriggerDesc* triggers = table->result->ri_TrigDesc;
+    return triggers != nullptr && triggers->trig_delete_before_row;
+}
+
+/// A trigger that gives no row for an answer keeps it; the executor does not say so.
+bool is_still_there(const Table* table, ItemPointerData tid) {
+    TupleTableSlot* slot = table_slot_create(table->relation, nullptr);
+    const bool there = table_tuple_fetch_row_version(table->relation, &tid, SnapshotSelf, slot);
+    ExecDropSingleTupleTableSlot(slot);
+    return there;
+}
+
+Deletion delete_with_triggers(Batch& batch, Table* table) {
     begin_query(batch, table);
-    const bool locked = lock_found(table);
-    if (locked) {
+    Deletion result = lock_found(table) ? Deletion::done : Deletion::changed;
+    if (result == Deletion::done) {
+        const ItemPointerData tid = table->found->tts_tid;
         EvalPlanQualSetSlot(&table->recheck, table->found);
         ExecSimpleRelationDelete(table->result, table->estate, &table->recheck, table->found);
+        if (has_delete_guard(table) && is_still_there(table, tid)) result = Deletion::kept;
     }
     end_query(batch, table);
-    return locked;
+    return result;
 }
 
 /// Triggers may look at other tables, so what is buffered for these is written first.
 void show_others(Batch& batch, Table* table) {
     if (!table->buffers_inserts) flush_all(batch);
-}
-
-/// Whether the row was written; false: it has changed since it was found.
-bool judge(TM_Result result) {
-    if (result == TM_Ok) return true;
-    if (result == TM_Updated || result == TM_Deleted) return false;
-    elog(ERROR, "unexpected result %d of writing a row", static_cast<int>(result));
-    return false;
 }
 
 }  // namespace
@@ -217,8 +232,8 @@ bool update_row(Batch& batch, Table* table) {
     return true;
 }
 
-bool delete_row(Batch& batch, Table* table) {
-    if (table->is_foreign) return delete_foreign(batch, table), true;
+Deletion delete_row(Batch& batch, Table* table) {
+    if (table->is_foreign) return delete_foreign(batch, table), Deletion::done;
     show_others(batch, table);
     count_command(batch);
     if (table->has_triggers) return delete_with_triggers(batch, table);
@@ -227,9 +242,21 @@ bool delete_row(Batch& batch, Table* table) {
     ItemPointerData tid = table->found->tts_tid;
     if (!judge(table_tuple_delete(table->relation, &tid, GetCurrentCommandId(true), InvalidSnapshot,
                                   InvalidSnapshot, true, &failure, false)))
-        return false;
+        return Deletion::changed;
     batch.uncounted = true;
-    return true;
+    return Deletion::done;
+}
+
+void report_kept(Oid table) {
+    const char* name = get_rel_name(table);
+    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                    errmsg("a trigger kept the row that the incoming one replaces in table \"%s\"", name),
+                    errdetail("It is enabled ALWAYS or REPLICA, so that it fires for what onerepl writes."),
+                    errhint("Alter the trigger, or disable it for replication (ALTER TABLE ... ENABLE "
+                            "TRIGGER), then retry."),
+                    err_generic_string(PG_DIAG_SCHEMA_NAME, get_namespace_name(get_rel_namespace(table))),
+                    err_generic_string(PG_DIAG_TABLE_NAME, name)));
+    pg_unreachable();
 }
 
 void flush(Batch& batch, Table* table) {

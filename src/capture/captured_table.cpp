@@ -55,7 +55,9 @@ void relation_changed(Datum, Oid relation) {
 
 void type_changed(Datum, int, uint32 hash) {
     for_each_table([hash](CapturedTable& table) {
-        for (int i = 0; i < table.type_count; i++)
+        // Its types are being read: each may be one of them.
+        if (table.types == nullptr) table.valid = false;
+        for (int i = 0; table.types != nullptr && i < table.type_count; i++)
             if (hash == 0 || table.types[i] == hash) table.valid = false;
     });
 }
@@ -153,6 +155,7 @@ void copy_layout(CapturedTable& table, const Bytes& encoded, MemoryContext memor
 /// transaction.
 void rebuild(CapturedTable& table, const log::Layout& layout, const Bytes& encoded, Relation relation) {
     CapturedTable made = table;
+    table.types = nullptr;
     MemoryContext outside = CurrentMemoryContext;
     pg::call([&] {
         made.memory = create_memory();

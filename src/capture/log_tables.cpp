@@ -23,6 +23,9 @@ constexpr int most_columns = 8;
 void insert_into_index(Oid index, Relation table, HeapTuple tuple, const Datum* values) {
     Relation opened = index_open(index, RowExclusiveLock);
     const Form_pg_index form = opened->rd_index;
+    // As the executor: one that CREATE INDEX CONCURRENTLY or REINDEX CONCURRENTLY has just begun takes no
+    // entries yet, and has no pages for them.
+    if (!form->indisready) return index_close(opened, RowExclusiveLock);
     Datum keys[INDEX_MAX_KEYS];
     bool nulls[INDEX_MAX_KEYS] = {};
     for (int i = 0; i < form->indnatts; i++) {
