@@ -2,6 +2,7 @@
 #include "apply/statement.h"
 
 #include "apply/reach.h"
+#include "apply/told.h"
 #include "apply/rights.h"
 #include "capture/statement.h"
 #include "pg/fixed_settings.h"
@@ -78,17 +79,12 @@ Target place_of_new_name(int link, const Target& target, const NewName& name) {
     return renamed;
 }
 
-/// P18: a link gives no table a name that it may not write, and no schema one in which there is more than
-/// that.
+/// P18: a link gives no table a name that it may not write.
 void reach_new_name(int link, const Target& target, const NewName& name) {
     Target renamed = place_of_new_name(link, target, name);
     reach(link, renamed);
-    if (name.old_schema.empty()) return;
-    for (const std::string& schema : {name.old_schema, name.schema})
-        if (pg::query_int8("SELECT 1::int8 WHERE NOT onerepl.is_named($1, $2, '')", {link, schema}))
-            throw pg::Error("42501", "the link may not write all of schema " + schema,
-                            "Make the same change here, or name the schema with onerepl_allow(link, '{" +
-                                schema + ".*}').");
+    if (!name.old_schema.empty())
+        pg::execute("SELECT onerepl.check_told_schema($1, $2)", {link, name.schema});
 }
 
 /// The rows of a table that got another name go to the table of that name from now on. While the one of the
@@ -230,6 +226,8 @@ NewName execute(int link, Number n, const Sql& sql, Target* target, const NewNam
                                          : is_a_remote()   ? capture::Recording::all
                                                            : capture::Recording::none;
     const std::string missing = with_settings(sql, [&] {
+        check_told(link, sql.text, sql.search_path);
+        const TellingBy telling(link);
         run_as(role, [&] {
             pg::call(
                 [&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });

@@ -243,7 +243,16 @@ void record_description_of(Oid relation) {
 
 // ---------------------------------------------------------------- the administrator's statements
 
-/// Error 22023 for what onerepl_execute_ddl() does not take. Plain.
+void execute_ddl(const char* text, const char* search_path) {
+    check_statements(text);
+    if (!begin_capture())
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("capture is stopped: the statement would not reach the centrals")));
+    execute_statements(search_path, text, Recording::all);
+}
+
+}  // namespace
+
 void check_statements(const char* text) {
     List* const statements = pg_parse_query(text);
     if (statements == NIL)
@@ -261,16 +270,6 @@ void check_statements(const char* text) {
                          "centrals by themselves.")));
     }
 }
-
-void execute_ddl(const char* text, const char* search_path) {
-    check_statements(text);
-    if (!begin_capture())
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("capture is stopped: the statement would not reach the centrals")));
-    execute_statements(search_path, text, Recording::all);
-}
-
-}  // namespace
 
 void execute_statements(const char* search_path, const char* text, Recording recording) {
     if (recording == Recording::all && begin_capture())

@@ -13,6 +13,10 @@ enum class Recording {
     changes,  // what they do to tracked tables is, as if somebody had sent them
 };
 
+/// Error 22023 for what is not executed on both sides: statements that change rows, decide about the
+/// transaction, or are DO or CALL. Plain.
+void check_statements(const char* text);
+
 /// Executes statements under a search_path and with the present rights. Texts are in this database's
 /// encoding. Plain; may ereport.
 void execute_statements(const char* search_path, const char* text, Recording recording);

@@ -180,6 +180,11 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
            format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS.', e.evtname)
     FROM pg_event_trigger AS e
     WHERE e.evtname = 'onerepl_guard' AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.guarded)
+    UNION ALL
+    SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: statements of remotes may change what their links may not write', e.evtname),
+           format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS.', e.evtname)
+    FROM pg_event_trigger AS e
+    WHERE e.evtname IN ('!onerepl_reach', '!onerepl_reach_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.link AS l WHERE l.ddl = 'apply')
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
 

@@ -204,6 +204,14 @@ COMMENT ON FUNCTION onerepl.why_through_mapping_only(int, oid, bool, bool) IS
 'Why a link reaches a table by a mapping only (onerepl_set_target), and has none, or none that tells the branch: the table, what it is a part
 of, or a part of it, is the target of a mapping, or another link writes it. null: nothing stands in the way.';
 
+CREATE FUNCTION onerepl.is_placed(link int, schema text, name text) RETURNS bool
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM onerepl.target AS t WHERE t.link = is_placed.link AND t.branch IS NULL AND t.schema = is_placed.schema
+                                                         AND coalesce(t.name, t.remote_table) IN ('', is_placed.name))
+$$;
+COMMENT ON FUNCTION onerepl.is_placed(int, text, text) IS 'Whether a mapping of the link leads to a table here, and to all of its rows.';
+
 CREATE FUNCTION onerepl.owner_of_sequence(sequence oid) RETURNS oid
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
@@ -225,8 +233,7 @@ DECLARE
 BEGIN
     -- A sequence goes with its table.
     SELECT c.oid, n.nspname AS schema, c.relname AS name,
-           EXISTS (SELECT FROM onerepl.target AS t WHERE t.link = link AND t.branch IS NULL AND t.schema = n.nspname
-                                                         AND coalesce(t.name, t.remote_table) IN ('', c.relname)) AS has_place INTO owner
+           onerepl.is_placed(link, n.nspname, c.relname) AS has_place INTO owner
         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = onerepl.owner_of_sequence(relation);
     IF owner.oid IS NOT NULL AND onerepl.why_never_reached(link, relation) IS NULL THEN
         SELECT r.reason, r.hint INTO reason, hint
@@ -262,3 +269,101 @@ COMMENT ON FUNCTION onerepl.why_out_of_reach(int, oid, text, text, bool, bool) I
 'P18: why a link may not write a table here, and what its administrator does about that; reason null: it may. The only place that decides.
 relation: the table that has the name here; 0 if there is none, then its name decides. has_place, has_branch: the description comes to it by a
 mapping (onerepl_set_target), and to rows of a branch only.';
+
+-- ------------------------------------------------------------------ statements that are executed for a link
+
+CREATE FUNCTION onerepl.telling_link() RETURNS int
+    LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_telling_link'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.telling_link() IS 'The link whose remote has told of the statement that this session executes; null: nobody''s (src/apply/told.h).';
+
+CREATE FUNCTION onerepl.check_told_name(link int, relation oid, schema text, name text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    refused record;
+BEGIN
+    SELECT * INTO refused FROM onerepl.why_out_of_reach(check_told_name.link, check_told_name.relation, check_told_name.schema, check_told_name.name,
+        onerepl.is_placed(check_told_name.link, check_told_name.schema, check_told_name.name), false);
+    IF refused.reason IS NOT NULL THEN
+        RAISE EXCEPTION 'link "%" may not change %.%', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_told_name.link),
+            quote_ident(check_told_name.schema), quote_ident(check_told_name.name) USING
+            ERRCODE = 'insufficient_privilege', DETAIL = refused.reason, HINT = refused.hint;
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_told_name(int, oid, text, text) IS 'Errors: 42501 if a told statement may not touch a table; relation 0: that is no more.';
+
+CREATE FUNCTION onerepl.check_told_table(link int, relation oid) RETURNS void
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.check_told_name(link, c.oid, n.nspname, c.relname)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = coalesce((SELECT i.indrelid FROM pg_index AS i WHERE i.indexrelid = relation), relation) AND c.relkind IN ('r', 'p', 'f', 'S')
+$$;
+COMMENT ON FUNCTION onerepl.check_told_table(int, oid) IS 'Errors: 42501 if a told statement may not touch a table, the table of an index, or a sequence.';
+
+CREATE FUNCTION onerepl.check_told_schema(link int, schema text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF onerepl.is_ours_alone(check_told_schema.schema) OR NOT onerepl.is_named(check_told_schema.link, check_told_schema.schema, '') THEN
+        RAISE EXCEPTION 'link "%" may not write all of schema %', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_told_schema.link),
+            quote_ident(check_told_schema.schema) USING
+            ERRCODE = 'insufficient_privilege',
+            HINT = format('Make the same change here, and resolve the record with ''skip''; or name the schema, as %I.*, with onerepl_allow.', check_told_schema.schema);
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.check_told_schema(int, text) IS 'Errors: 42501 unless the link may write everything in a schema.';
+
+CREATE FUNCTION onerepl.check_told_commands() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    link int := onerepl.telling_link();
+BEGIN
+    IF link IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM onerepl.check_told_table(link, r.relation)
+    FROM pg_event_trigger_ddl_commands() AS d
+    CROSS JOIN LATERAL (
+        SELECT d.objid WHERE d.classid = 'pg_class'::regclass
+        UNION ALL SELECT t.tgrelid FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+        UNION ALL SELECT w.ev_class FROM pg_rewrite AS w WHERE d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+        UNION ALL SELECT p.polrelid FROM pg_policy AS p WHERE d.classid = 'pg_policy'::regclass AND p.oid = d.objid
+        UNION ALL SELECT k.conrelid FROM pg_constraint AS k WHERE d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
+        UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE d.classid = 'pg_statistic_ext'::regclass AND s.oid = d.objid
+    ) AS r (relation)
+    WHERE NOT d.in_extension;
+    -- What it was made a part of.
+    PERFORM onerepl.check_told_table(link, i.inhparent)
+    FROM pg_event_trigger_ddl_commands() AS d JOIN pg_inherits AS i ON i.inhrelid = d.objid
+    WHERE d.classid = 'pg_class'::regclass AND d.command_tag = 'CREATE TABLE' AND NOT d.in_extension;
+END $$;
+COMMENT ON FUNCTION onerepl.check_told_commands() IS
+'For an event trigger: a statement of a remote that is executed here touches no table that its link may not write (P18).';
+
+CREATE FUNCTION onerepl.check_told_drops() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    link int := onerepl.telling_link();
+BEGIN
+    IF link IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM onerepl.check_told_name(link, 0, d.schema_name, d.object_name)
+    FROM pg_event_trigger_dropped_objects() AS d
+    WHERE d.object_type IN ('table', 'foreign table') OR d.object_type = 'sequence' AND d.original;
+    PERFORM onerepl.check_told_table(link, to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))::oid)
+    FROM pg_event_trigger_dropped_objects() AS d
+    WHERE d.original AND d.object_type IN ('trigger', 'rule', 'policy', 'table constraint', 'default value', 'table column');
+END $$;
+COMMENT ON FUNCTION onerepl.check_told_drops() IS
+'For an event trigger: a statement of a remote that is executed here drops nothing of a table that its link may not write (P18).';
+
+-- In front of "!onerepl_schema": what is refused has nothing to be recorded.
+CREATE EVENT TRIGGER "!onerepl_reach" ON ddl_command_end EXECUTE FUNCTION onerepl.check_told_commands();
+ALTER EVENT TRIGGER "!onerepl_reach" ENABLE ALWAYS;
+CREATE EVENT TRIGGER "!onerepl_reach_drop" ON sql_drop EXECUTE FUNCTION onerepl.check_told_drops();
+ALTER EVENT TRIGGER "!onerepl_reach_drop" ENABLE ALWAYS;

@@ -69,7 +69,7 @@ SELECT is_empty($$SELECT signature FROM ours AS o JOIN pg_language AS l ON l.oid
                                                               'onerepl_add_sequence', 'onerepl_remove_sequence')$$,
                 'EXECUTE is enough to use a function of the administrator');
 SELECT is_empty($$SELECT signature FROM ours WHERE prosecdef AND nspname = 'onerepl'
-                  AND proname NOT IN ('self_check', 'note_rewrite', 'adjust_partitions', 'note_ddl', 'note_drops', 'guard_new_parts', 'log_records')$$,
+                  AND proname NOT IN ('self_check', 'note_rewrite', 'adjust_partitions', 'note_ddl', 'note_drops', 'guard_new_parts', 'check_told_commands', 'check_told_drops', 'log_records')$$,
                 'no other internal function is SECURITY DEFINER');
 SELECT is_empty($$SELECT signature FROM ours WHERE proowner <> (SELECT extowner FROM pg_extension WHERE extname = 'onerepl')$$,
                 'all functions are the extension owner''s');
@@ -79,7 +79,7 @@ SELECT is_empty($$SELECT signature FROM ours
                   WHERE nspname <> 'onerepl' AND proname NOT IN ('onerepl_status', 'onerepl_object_state')
                     AND obj_description(oid, 'pg_proc') NOT LIKE '%Errors: %'$$, 'the comments tell the errors');
 SELECT is_empty($$SELECT evtname FROM pg_event_trigger WHERE evtname ~ '^!?onerepl' AND evtenabled <> 'A'$$, 'event triggers fire always');
-SELECT results_eq($$SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^!?onerepl'$$, ARRAY[5::bigint], 'there are five of them');
+SELECT results_eq($$SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^!?onerepl'$$, ARRAY[7::bigint], 'there are seven of them');
 
 SELECT * FROM finish();
 ROLLBACK;

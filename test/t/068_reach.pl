@@ -136,6 +136,45 @@ my $new = table('private', 'new');
 refused_ok($remote->statement('CREATE TABLE private.new (id int)', $new), $new, 'one that makes a table that is not named');
 is(b("SELECT to_regclass('private.new') IS NULL AND to_regclass('sales.orders') IS NOT NULL"), 't', 'nothing of that was done');
 is(outcome_of($remote->statement('ALTER TABLE sales.orders ADD x int', $orders)), 'written', 'one about a table that is named');
+is(b("SELECT count(*) FROM pg_attribute WHERE attrelid = 'sales.orders'::regclass AND attname = 'x'"), '1', '... is executed');
+
+# --- their text does something else than they say, or is the administrator's
+for my $id ($orders, undef)
+{
+	my $whose = $id ? 'captured' : 'of the administrator';
+	my %statements = (
+		'ALTER TABLE private.t ADD y int' => 'changes another table',
+		'ALTER TABLE private.t RENAME TO taken' => 'gives another table a name',
+		'ALTER TABLE private.t SET SCHEMA public' => 'moves another table to where the link may write',
+		'ALTER SCHEMA private RENAME TO mine' => 'gives a schema another name',
+		'ALTER TABLE sales.orders ADD y int; ALTER TABLE private.t RENAME v TO w' => 'changes another table, too',
+		'DROP TABLE private.t' => 'drops another table',
+		'DROP SCHEMA private CASCADE' => 'drops another schema',
+		'CREATE TABLE private.y (id int)' => 'makes a table elsewhere',
+		'CREATE TABLE private.y AS SELECT 1 AS id' => 'makes a table elsewhere with rows',
+		'CREATE INDEX ON private.t (v)' => 'makes an index of another table',
+		'CREATE FUNCTION public.f() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$; CREATE TRIGGER t BEFORE INSERT ON private.t FOR EACH ROW EXECUTE FUNCTION public.f()' =>
+		  'makes a trigger of another table',
+		'CREATE RULE r AS ON INSERT TO private.t DO INSTEAD NOTHING' => 'makes a rule of another table',
+		'ALTER TABLE onerepl.link ADD y int' => 'changes a table of onerepl',
+	);
+	for my $text (sort keys %statements)
+	{
+		refused_ok($remote->statement($text, $id), undef, "one $whose that $statements{$text}");
+	}
+	for my $text ('DELETE FROM private.t', "UPDATE onerepl.link SET paused = true", 'TRUNCATE private.t', 'DO $$BEGIN DELETE FROM private.t; END$$',
+		"SELECT 1; COPY private.t FROM PROGRAM 'echo 1'", 'COMMIT')
+	{
+		like(outcome_of($remote->statement($text, $id)), qr/^22023 /, "one $whose: $text");
+		ok($remote->skip, '... and it can be skipped');
+	}
+}
+is(b("SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'private.t'::regclass AND attnum > 0"), 'id v', 'the other table is what it was');
+is(b("SELECT string_agg(id || v, ' ' ORDER BY id) FROM private.t"), '1mine 3three', '... with its rows');
+is(outcome_of($remote->statement('CREATE TABLE public.made (id serial PRIMARY KEY, v text); CREATE INDEX ON public.made (v); COMMENT ON TABLE public.made IS $$x$$')), 'written',
+	'one of the administrator about what the link may write');
+is(outcome_of($remote->statement('ALTER TABLE public.made DROP id; DROP TABLE public.made')), 'written', '... and which drops it');
+is(outcome_of($remote->statement('CREATE EXTENSION pg_trgm')), 'written', '... and one that is about no table');
 
 $b->stop('fast');
 done_testing();

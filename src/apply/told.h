@@ -1,0 +1,26 @@
+// What a statement of the remote that is executed here may touch (P18). Whatever its text says, it is held to
+// the link's reach: before it, by the tables that it gives other names; after each of its commands, by what
+// the command has done (64_reach.sql).
+#pragma once
+
+#include "pg/pg.h"
+
+#include <string>
+
+namespace onerepl::apply {
+
+/// While an object of it lives, a statement of this link is executed.
+class TellingBy {
+  public:
+    explicit TellingBy(int link);
+    ~TellingBy();
+    TellingBy(const TellingBy&) = delete;
+    TellingBy& operator=(const TellingBy&) = delete;
+};
+
+/// Throws pg::Error: 22023 if a statement changes rows, decides about the transaction, or is DO or CALL;
+/// 42501 if one gives another name or schema to a table that the link may not write, or to a schema of which
+/// it may not write everything. Under the search_path given.
+void check_told(int link, const std::string& text, const std::string& search_path);
+
+}  // namespace onerepl::apply
