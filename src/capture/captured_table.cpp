@@ -177,18 +177,20 @@ bool same_bytes(const Bytes& encoded, const char* bytes, std::size_t size) {
     return encoded.size() == size && std::memcmp(encoded.data(), bytes, size) == 0;
 }
 
-/// Plain: the id of the description with this layout; makes and records one if the newest is another.
+/// Plain: the id of the description with this layout; makes and records one if the newest is another. Asked
+/// whenever the entry is checked: only the newest one is safe from the purge (log/replaced_descriptions.h).
 void describe(CapturedTable& table, const Bytes& encoded) {
     const FoundDescription found = newest_description(table.relation);
     if (found.id > 0 && same_bytes(encoded, found.layout, found.size)) {
         table.description = found.id;
         table.uncommitted = found.uncommitted;
+        any_uncommitted |= table.uncommitted;
     } else {
+        // First: an error must not leave the id of a row that is not there (P20).
+        table.uncommitted = any_uncommitted = true;
         table.description = insert_description(table.relation, encoded.data(), encoded.size());
-        table.uncommitted = true;
         record_description(table.description);
     }
-    any_uncommitted |= table.uncommitted;
 }
 
 Oid file_of(Relation relation) {
@@ -208,17 +210,12 @@ void note_file(CapturedTable& table, Relation relation) {
 void refresh(CapturedTable& table, Relation relation) {
     const log::Layout layout = log::layout_of(relation);
     const Bytes encoded = log::encode_layout(layout);
-    const bool known =
-        table.description > 0 && table.memory && same_bytes(encoded, table.layout, table.layout_size);
+    const bool known = table.memory && same_bytes(encoded, table.layout, table.layout_size);
     if (!known || table.renders) rebuild(table, layout, encoded, relation);
-    if (!known) table.description = 0;
     table.root = layout.root;
     any_partition |= OidIsValid(table.root);
     pg::call([&] {
-        const Oid description_table = own_relation("description");
-        if (description_table != table.description_table) table.description = 0;
-        table.description_table = description_table;
-        if (table.description == 0) describe(table, encoded);
+        describe(table, encoded);
         table.lock_pending = is_lock_pending(relation);
         table.whole_rows =
             has_row_filter(table.relation) || (OidIsValid(table.root) && has_row_filter(table.root));
@@ -254,7 +251,6 @@ void forget_uncommitted_tables() {
     for_each_table([](CapturedTable& table) {
         if (!table.uncommitted) return;
         table.uncommitted = false;
-        table.description = 0;
         table.valid = false;
     });
     any_uncommitted = false;

@@ -42,7 +42,6 @@ struct CapturedTable {
     Oid root;         // the tracked table that it is a partition of; InvalidOid: none
     Oid file;         // the file that the last record's row versions are in
     std::uint64_t description;
-    Oid description_table;  // that the id is from: another after DROP and CREATE EXTENSION
     MemoryContext memory;
     TupleDesc images;  // of the stored images
     ColumnWay* ways;   // one for each attribute

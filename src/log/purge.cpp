@@ -5,14 +5,13 @@
 
 #include "log/batch.h"
 #include "log/numbering.h"
-#include "log/reader.h"
+#include "log/replaced_descriptions.h"
 #include "log/truncate.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "worker/shared.h"
 
 #include <algorithm>
-#include <map>
 
 namespace onerepl::log {
 
@@ -21,8 +20,8 @@ namespace {
 constexpr std::uint32_t log_tables = 4;
 // With four tables, each is needed again after three rotations; two of them cover the retention.
 constexpr int rotations_per_retention = 2;
-constexpr int shortest_rotation = 10;           // s
-constexpr int steps_between_descriptions = 20;  // they are few and small
+constexpr int shortest_rotation = 10;          // s
+constexpr int steps_between_descriptions = 4;  // they are few and small
 
 std::string table_name(std::uint32_t table) {
     return "onerepl.change_" + std::to_string(table);
@@ -195,40 +194,6 @@ void purge_positions(const Situation& situation) {
         {static_cast<std::int32_t>(situation.retention)});
 }
 
-/// Descriptions that a newer one of the same table has replaced, with the largest number that can still use
-/// them: M of a numbering step after the newer one was seen. Lost at a restart, then found again.
-std::map<std::uint64_t, Number> replaced_descriptions;
-
-std::vector<std::uint64_t> find_replaced() {
-    std::vector<std::uint64_t> found;
-    pg::query(
-        "SELECT d.id FROM onerepl.description AS d WHERE"
-        " EXISTS (SELECT FROM onerepl.description AS newer WHERE newer.relation = d.relation AND newer.id > "
-        "d.id)"
-        " OR NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = d.relation)",
-        {}, [&](const pg::Row& row) { found.push_back(row.number(0)); });
-    return found;
-}
-
-void purge_descriptions(const Situation& situation) {
-    static int steps = 0;
-    if (steps++ % steps_between_descriptions != 0) return;
-    std::vector<std::uint64_t> replaced;
-    pg::in_transaction([&] { replaced = find_replaced(); });
-    if (replaced.empty()) return;
-    const Numbered numbered = number_changes();
-    if (!numbered.complete) return;
-    for (std::uint64_t id : replaced) replaced_descriptions.emplace(id, numbered.last);
-    pg::in_transaction([&] {
-        const Number oldest = std::min(first_number(), situation.confirmed + 1);
-        std::erase_if(replaced_descriptions, [&](const auto& entry) {
-            if (entry.second >= oldest) return false;
-            pg::execute("DELETE FROM onerepl.description WHERE id = $1", {entry.first});
-            return true;
-        });
-    });
-}
-
 }  // namespace
 
 void purge_step(int retention) {
@@ -241,7 +206,8 @@ void purge_step(int retention) {
         purge_positions(situation);
         pg::execute("SELECT onerepl.purge_pending()");
     });
-    purge_descriptions(situation);
+    static int steps = 0;
+    if (steps++ % steps_between_descriptions == 0) purge_replaced_descriptions(situation.confirmed);
 }
 
 std::int64_t log_size() {

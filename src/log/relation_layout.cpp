@@ -50,10 +50,11 @@ TypeFacts facts_of(Oid type) {
 }
 
 /// Built-in types whose bytes mean the same for ever. reg* hold OIDs of objects that can be renamed or
-/// dropped. The receive functions of the vectors refuse what their send functions make of an empty one. An
-/// array of xml would be sent with other declarations than it has.
+/// dropped. The receive functions of the vectors refuse what their send functions make of an empty one, and
+/// so does that of tsquery from 18.6 on. An array of xml would be sent with other declarations than it has.
 bool has_fixed_meaning(Oid type) {
-    if (type >= FirstGenbkiObjectId || type == INT2VECTOROID || type == OIDVECTOROID) return false;
+    if (type >= FirstGenbkiObjectId || type == INT2VECTOROID || type == OIDVECTOROID || type == TSQUERYOID)
+        return false;
     const TypeFacts facts = facts_of(type);
     if (facts.kind != TYPTYPE_BASE && facts.kind != TYPTYPE_RANGE && facts.kind != TYPTYPE_MULTIRANGE)
         return false;

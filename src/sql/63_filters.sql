@@ -77,7 +77,10 @@ BEGIN
     PERFORM onerepl.hold_numbering();
     DELETE FROM onerepl.filter AS f USING onerepl.filter AS g
         WHERE f.link = to_central.id AND f.relation = relation AND g.link = f.link AND g.relation = f.relation
-          AND g.id > f.id AND g.after <= onerepl.confirmed_to(f.link);
+          AND g.id > f.id AND g.after <= onerepl.confirmed_to(f.link)
+          -- Under which a refresh at work has described the table.
+          AND NOT EXISTS (SELECT FROM onerepl.refresh AS r WHERE r.link = f.link AND r.relation = f.relation
+                          AND r.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling'));
     UPDATE onerepl.filter AS f SET newest = false WHERE f.link = to_central.id AND f.relation = relation AND f.newest;
     INSERT INTO onerepl.filter (link, relation, rows, columns, after)
         SELECT to_central.id, relation, rows, columns, h.last FROM onerepl.identity_at_last() AS h;
