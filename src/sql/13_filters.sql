@@ -5,8 +5,9 @@
 CREATE TABLE onerepl.filter (
     id          int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
-    relation    oid NOT NULL,
+    relation    regclass NOT NULL,      -- may be gone: what was logged of it is filtered still
     rows        text,                   -- SQL over the table's columns; null: all
+    uses        text[] NOT NULL,        -- the shapes of the columns that `rows` looks at (onerepl.column_shapes)
     columns     text[],                 -- beside the key's; null: all
     after       int8 NOT NULL,
     newest      bool NOT NULL DEFAULT true,
@@ -14,6 +15,9 @@ CREATE TABLE onerepl.filter (
     made_at     timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX filter_relation ON onerepl.filter (relation, id);
+-- A restored remote must not send what the filter kept back.
+SELECT pg_extension_config_dump('onerepl.filter', 'WHERE newest');
+SELECT pg_extension_config_dump('onerepl.filter_id_seq', '');
 
 -- The central's: tables of a remote that are called otherwise here, or are one with those of other remotes.
 CREATE TABLE onerepl.target (

@@ -242,6 +242,9 @@ CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
                                  database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
+    -- A filter from a dump is of another log.
+    UPDATE onerepl.filter AS f SET after = h.last FROM onerepl.identity_at_last() AS h
+        WHERE f.link = start_behind_last.link AND f.after > h.last;
 $$;
 COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
 

@@ -1,12 +1,21 @@
 -- Functions for what a link gets of a table (the remote), and where it goes (the central).
-CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[]) RETURNS void
+CREATE FUNCTION onerepl.column_shapes(relation regclass) RETURNS TABLE (name name, shape text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT a.attname, format('%s %s %s', a.attname, a.atttypid, a.attgenerated) FROM pg_attribute AS a
+    WHERE a.attrelid = column_shapes.relation AND a.attnum > 0 AND NOT a.attisdropped
+$$;
+COMMENT ON FUNCTION onerepl.column_shapes(regclass) IS
+'The columns of a table, and what a filter that uses them depends on: name, type, generated or not.';
+
+CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[]) RETURNS text[]
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
     SET client_min_messages = warning AS $$
 #variable_conflict use_variable
 DECLARE
     wrong text;
-    first_column text;
+    uses name[];
 BEGIN
     SELECT c.name INTO wrong FROM unnest(columns) AS c (name)
         WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
@@ -20,19 +29,36 @@ BEGIN
             ERRCODE = 'feature_not_supported', DETAIL = 'The central finds its rows by all their columns, so all must travel.',
             HINT = 'Give it a primary key, or a replica identity, first.';
     END IF;
+    -- A virtual generated column is not in the row: it would be looked at as null.
+    SELECT a.attname INTO wrong FROM pg_attribute AS a
+        WHERE a.attrelid = relation AND a.attname = ANY (columns) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'column "%" of table % is a virtual generated column', wrong, relation USING
+            ERRCODE = 'feature_not_supported', DETAIL = 'It does not travel.',
+            HINT = 'Name the columns that it is made of; the central can compute it as well.';
+    END IF;
     IF rows IS NULL THEN
-        RETURN;
+        RETURN '{}';
     END IF;
     -- What PostgreSQL takes as the predicate of an index is immutable and looks at nothing but the row.
-    SELECT format('%I', a.attname) INTO first_column FROM pg_attribute AS a
-        WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum LIMIT 1;
     EXECUTE format('CREATE TEMPORARY TABLE onerepl_filter_trial (LIKE %s)', onerepl.qualified_name(relation));
-    EXECUTE format('CREATE INDEX ON pg_temp.onerepl_filter_trial ((%s IS NULL)) WHERE (%s)', first_column, rows);
+    EXECUTE format('CREATE INDEX onerepl_filter_trial_index ON pg_temp.onerepl_filter_trial ((1)) WHERE (%s)', rows);
+    uses := ARRAY(SELECT DISTINCT a.attname FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+                  WHERE d.classid = 'pg_class'::regclass AND d.objid = 'pg_temp.onerepl_filter_trial_index'::regclass
+                    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = 'pg_temp.onerepl_filter_trial'::regclass AND d.refobjsubid > 0);
     DROP TABLE pg_temp.onerepl_filter_trial;
+    SELECT a.attname INTO wrong FROM pg_attribute AS a
+        WHERE a.attrelid = relation AND a.attname = ANY (uses) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'column "%" of table % is a virtual generated column', wrong, relation USING
+            ERRCODE = 'feature_not_supported', DETAIL = 'A row is filtered as it is stored, and the column is not.',
+            HINT = 'Write its expression into the condition.';
+    END IF;
+    RETURN ARRAY(SELECT c.shape FROM onerepl.column_shapes(relation) AS c WHERE c.name = ANY (uses) ORDER BY c.name);
 END $$;
 COMMENT ON FUNCTION onerepl.check_filter(regclass, text, text[]) IS
-'Raises an error unless a table can be filtered so: unknown columns, no key, or a condition that is none, is not immutable, or looks
-elsewhere.';
+'Raises an error unless a table can be filtered so: unknown columns, no key, or a condition that is none, is not immutable, looks
+elsewhere, or at a virtual generated column. Returns the shapes of the columns that the condition uses.';
 
 CREATE FUNCTION onerepl.check_filters(relation regclass) RETURNS void
     LANGUAGE plpgsql
@@ -41,7 +67,11 @@ DECLARE
     used record;
 BEGIN
     FOR used IN
-        SELECT l.name, f.rows, f.columns FROM onerepl.filter AS f JOIN onerepl.link AS l ON l.id = f.link
+        -- A condition whose columns are as they were is not broken by what was done to the table: if it is broken (its function is
+        -- gone), that must not stand in the way of its repair, nor of anything else.
+        SELECT l.name, f.columns,
+               CASE WHEN NOT f.uses <@ ARRAY(SELECT c.shape FROM onerepl.column_shapes(check_filters.relation) AS c) THEN f.rows END AS rows
+        FROM onerepl.filter AS f JOIN onerepl.link AS l ON l.id = f.link
         WHERE f.relation = check_filters.relation AND f.newest
     LOOP
         BEGIN
@@ -62,6 +92,7 @@ CREATE FUNCTION onerepl_set_filter(link text, relation regclass, rows text DEFAU
 DECLARE
     to_central onerepl.link := onerepl.get_link(link, 'remote');
     wanted onerepl.refresh;
+    uses text[];
 BEGIN
     IF NOT EXISTS (SELECT FROM onerepl.tracked AS t WHERE t.relation = relation) THEN
         RAISE EXCEPTION 'table % is not tracked', relation USING
@@ -71,7 +102,9 @@ BEGIN
         RAISE EXCEPTION 'unknown refresh "%"', refresh USING
             ERRCODE = 'invalid_parameter_value', HINT = 'Use ''empty'', ''repair'' or null.';
     END IF;
-    PERFORM onerepl.check_filter(relation, rows, columns);
+    uses := onerepl.check_filter(relation, rows, columns);
+    -- First: the old one may be broken, and must not be asked about the trigger.
+    UPDATE onerepl.filter AS f SET newest = false WHERE f.link = to_central.id AND f.relation = relation AND f.newest;
     -- Waits for writers, and lets all who come later know that whole rows are wanted.
     PERFORM onerepl.create_trigger(relation, '!onerepl_capture');
     PERFORM onerepl.hold_numbering();
@@ -81,9 +114,8 @@ BEGIN
           -- Under which a refresh at work has described the table.
           AND NOT EXISTS (SELECT FROM onerepl.refresh AS r WHERE r.link = f.link AND r.relation = f.relation
                           AND r.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling'));
-    UPDATE onerepl.filter AS f SET newest = false WHERE f.link = to_central.id AND f.relation = relation AND f.newest;
-    INSERT INTO onerepl.filter (link, relation, rows, columns, after)
-        SELECT to_central.id, relation, rows, columns, h.last FROM onerepl.identity_at_last() AS h;
+    INSERT INTO onerepl.filter (link, relation, rows, columns, uses, after)
+        SELECT to_central.id, relation, rows, columns, uses, h.last FROM onerepl.identity_at_last() AS h;
     PERFORM onerepl.write_journal(1, to_central.id, 'P17', format('of table %s link "%s" gets %s, %s; set by %s', relation, link,
         CASE WHEN rows IS NULL THEN 'all rows' ELSE 'rows with ' || rows END,
         CASE WHEN columns IS NULL THEN 'all columns' ELSE 'the key and ' || array_to_string(columns, ', ') END, session_user));
@@ -101,7 +133,7 @@ update moves a row into the condition or out of it, the central gets an insert o
 skipped. columns: beside those of the key; the central''s table needs no others. refresh: the central''s table is made right by a
 refresh (''repair'' or ''empty''); null: it is right already, and you answer for that. Refreshes and verifications of the table on this link
 respect the filter. TRUNCATE is sent in any case. As long as a link has a condition, changes of the table are logged with the whole
-row as it was and as it is. ALTER TABLE that would break the condition is refused. Waits for writers of the table.
+row as it was and as it is. ALTER TABLE that would break the condition is refused; virtual generated columns can not be used. Waits for writers of the table.
 Whom you grant EXECUTE may have any immutable function run with the rights of a superuser.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 42703 no such column; 0A000 a column list without
 a key, or a condition that looks elsewhere; 42P17 one that is not immutable; 22023 unknown refresh; 55006 the table is being refreshed

@@ -52,7 +52,11 @@ SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_c
 
 -- pg_dump keeps the configuration, and not the log
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
-              ARRAY['onerepl.allowed', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.target', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+              ARRAY['onerepl.allowed', 'onerepl.filter', 'onerepl.filter_id_seq', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.target', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+-- Every other table holds what is of this database and its log alone. Whoever makes a table decides where it belongs.
+SELECT set_eq($$SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace = 'onerepl'::regnamespace AND c.relkind = 'r'
+                AND c.oid <> ALL ((SELECT extconfig FROM pg_extension WHERE extname = 'onerepl')::oid[])$$,
+              ARRAY['onerepl.applied', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl."position"', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');
