@@ -40,6 +40,9 @@ all install:
 endif
 -include $(wildcard $(OBJS:.o=.d))
 
+# Only what compares it with the extension's version needs it.
+src/functions/obstacle.o: CXXFLAGS += -DONEREPL_RELEASE='"$(RELEASE)"'
+
 # As PGXS does it, but with a line that can be read; make V=1 shows all. The dependencies get their name when they are
 # complete, so that two makes at a time do no harm.
 src/%.o: src/%.cpp

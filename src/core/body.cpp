@@ -22,6 +22,7 @@ constexpr std::size_t lengths_at = 72;
 constexpr std::size_t signature_size = sizeof(Sha256);
 constexpr std::size_t batch_size = 48;
 constexpr std::uint8_t flag_paused = 1;
+constexpr std::uint8_t flag_capture_stopped = 2;
 constexpr std::uint8_t flag_started = 1;
 
 // ---------------------------------------------------------------- writing
@@ -33,7 +34,8 @@ void write(ByteWriter& writer, const RemoteHeader& header) {
     writer.u64(header.last);
     writer.u64(header.sent);
     writer.u64(header.blocked_at);
-    writer.u8(header.paused ? flag_paused : 0);
+    writer.u8(static_cast<std::uint8_t>((header.paused ? flag_paused : 0) |
+                                        (header.capture_stopped ? flag_capture_stopped : 0)));
     writer.u8(static_cast<std::uint8_t>(header.stop));
     writer.u32(static_cast<std::uint32_t>(header.batches.size()));
     for (const Batch& batch : header.batches) {
@@ -105,7 +107,8 @@ std::optional<RemoteHeader> read_remote_header(ByteView bytes) {
     header.blocked_at = reader.u64();
     const std::uint8_t flags = reader.u8();
     header.paused = (flags & flag_paused) != 0;
-    bool good = (flags & ~flag_paused) == 0;
+    header.capture_stopped = (flags & flag_capture_stopped) != 0;
+    bool good = (flags & ~(flag_paused | flag_capture_stopped)) == 0;
     good = read_stop(reader, header.stop) && good;
     good = good && is_number(header.start) && is_number(header.confirmed) && is_number(header.last);
     good = good && is_number(header.sent) && is_number(header.blocked_at);

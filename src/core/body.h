@@ -32,6 +32,7 @@ struct RemoteHeader {
     Number sent = 0;        // last number sent successfully
     Number blocked_at = 0;  // first record in B that stops forming; 0: none
     bool paused = false;
+    bool capture_stopped = false;  // A's changes get no numbers any more: M_a is not all that happened
     Stop stop = Stop::none;
     /// The batches of all transfers in this body, in order: B writes nothing before the identity before its
     /// first number was found equal to its own (P9).

@@ -128,14 +128,32 @@ int Descriptor::release() noexcept {
     return std::exchange(number_, -1);
 }
 
+namespace {
+
+std::vector<HostAndPort> parse(std::string_view listen) {
+    std::vector<HostAndPort> places;
+    for (;;) {
+        const auto comma = listen.find(',');
+        places.push_back(parse_one(trim(listen.substr(0, comma))));
+        if (comma == std::string_view::npos) return places;
+        listen.remove_prefix(comma + 1);
+    }
+}
+
+}  // namespace
+
 std::vector<Descriptor> open_listeners(std::string_view listen) {
     std::vector<Descriptor> listeners;
-    std::string_view left = listen;
-    for (;;) {
-        const auto comma = left.find(',');
-        open_all(parse_one(trim(left.substr(0, comma))), listeners);
-        if (comma == std::string_view::npos) return listeners;
-        left.remove_prefix(comma + 1);
+    for (const HostAndPort& place : parse(listen)) open_all(place, listeners);
+    return listeners;
+}
+
+bool is_readable_listen(std::string_view listen) {
+    try {
+        if (!listen.empty()) parse(listen);
+        return true;
+    } catch (const std::exception&) {
+        return false;
     }
 }
 

@@ -32,6 +32,9 @@ class Descriptor {
 /// nothing can be bound, or if an address that was named can't.
 std::vector<Descriptor> open_listeners(std::string_view listen);
 
+/// Whether `listen` can be read; what it names need not exist. Empty: nowhere, which is well.
+bool is_readable_listen(std::string_view listen);
+
 /// "192.0.2.1:50123" or "[2001:db8::1]:50123".
 std::string address_text(const sockaddr& address);
 

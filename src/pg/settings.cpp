@@ -92,15 +92,24 @@ const config_enum_entry policies[] = {
 const config_enum_entry row_policies[] = {
     {"log_without_data", 0, false}, {"refuse", 1, false}, {nullptr, 0, false}};
 
+bool (*readable_listen)(const char* value) = nullptr;
+
+bool check_listen(char** value, void**, GucSource) {
+    if (*value == nullptr || readable_listen(*value)) return true;
+    GUC_check_errdetail("It is a list of host:port, separated by commas.");
+    return false;
+}
+
 }  // namespace
 
-void define() {
+void define(bool (*is_readable_listen)(const char* value)) {
+    readable_listen = is_readable_listen;
     DefineCustomStringVariable("onerepl.databases", "Databases that get workers, separated by commas.",
                                nullptr, &databases, "", PGC_SIGHUP, GUC_LIST_INPUT, nullptr, nullptr,
                                nullptr);
     DefineCustomStringVariable("onerepl.listen",
                                "Address and port of a central's HTTP port, as \"0.0.0.0:7075\".", nullptr,
-                               &listen, "", PGC_SUSET, 0, nullptr, nullptr, nullptr);
+                               &listen, "", PGC_SUSET, 0, check_listen, nullptr, nullptr);
     DefineCustomStringVariable(
         "onerepl.alert_command", "Shell command that is run for each critical journal entry.",
         "It finds the entry in the environment: ONEREPL_LEVEL, ONEREPL_LINK, ONEREPL_MESSAGE, ONEREPL_HINT.",

@@ -34,7 +34,8 @@ extern int max_connections;  // open HTTP connections of one receiver
 extern bool allow_writes;    // P8: this session may write tracked tables of a central; superuser only
 extern char* alert_command;  // run by the shell for every critical journal entry
 
-/// Defines them all; from _PG_init.
-void define();
+/// Defines them all; from _PG_init. `is_readable_listen`: whether onerepl.listen may have a value; must not
+/// throw.
+void define(bool (*is_readable_listen)(const char* value));
 
 }  // namespace onerepl::settings

@@ -79,6 +79,7 @@ void store_received(int link, Range numbers, const Bytes& frames) {
 /// As onerepl_status() knows the states of a remote.
 const char* state_name(const RemoteHeader& header) {
     if (header.stop != Stop::none) return "stopped";
+    if (header.capture_stopped) return "capture stopped";
     if (header.paused) return "paused";
     return header.blocked_at != 0 ? "blocked" : "running";
 }

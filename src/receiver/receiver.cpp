@@ -53,10 +53,12 @@ class Receiver : public http::Handler {
         try {
             listen();
             told_.clear();
+            shared::set_listen_error("");
         } catch (const std::exception& error) {
             listen_at_ = worker::now() + 5 * second;
             if (told_ == error.what()) return;
             told_ = error.what();
+            shared::set_listen_error(error.what());
             pg::JournalBuffer journal;
             journal.write({Level::critical,
                            "P12",

@@ -13,6 +13,7 @@ extern "C" {
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "worker/shared.h"
 #include "worker/worker.h"
 
 namespace onerepl::sender {
@@ -136,6 +137,7 @@ void LinkSender::form() {
         body.nonce = random_array<Nonce>();
         body.reply_to = last_answer_;
         RemoteHeader header = remote_.header();
+        header.capture_stopped = shared::capture_stopped();
         header.batches = std::move(built.batches);
         body.header = std::move(header);
         body.frames = std::move(built.frames);

@@ -3,6 +3,35 @@
 CREATE FUNCTION onerepl.wake_at_commit(sender bool, receivers bool) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_wake_at_commit'
     SET search_path = pg_catalog, pg_temp;
+CREATE FUNCTION onerepl.obstacle(central bool, version text) RETURNS text[]
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME', 'onerepl_obstacle'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.obstacle(bool, text) IS
+'What keeps every link of this database from working, and what to do about it; null: nothing is known to.
+central: whether it is about links on which this database is the central; version: of the extension.';
+
+CREATE FUNCTION onerepl.obstacle(role text, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'not working: ' || o.texts[1], o.texts[2]
+    FROM pg_extension AS e CROSS JOIN LATERAL (SELECT onerepl.obstacle(obstacle.role = 'central', e.extversion)) AS o (texts)
+    WHERE e.extname = 'onerepl' AND o.texts IS NOT NULL
+$$;
+COMMENT ON FUNCTION onerepl.obstacle(text) IS 'The same as a state of onerepl_status(), for a link''s role in this database.';
+
+CREATE FUNCTION onerepl.warn_of_obstacle(role text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found record;
+BEGIN
+    SELECT o.* INTO found FROM onerepl.obstacle(role) AS o;
+    IF found.state IS NOT NULL THEN
+        RAISE WARNING '%', found.state USING HINT = found.what_to_do;
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.warn_of_obstacle(text) IS 'A WARNING of the set-up calls where the link that they make cannot work yet.';
+
 COMMENT ON FUNCTION onerepl.wake_at_commit(bool, bool) IS
 'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed, and has them look into
 the tables again: what they know of links, blocked records, refreshes and failures is in their memory.';

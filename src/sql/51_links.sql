@@ -36,6 +36,7 @@ BEGIN
         PERFORM onerepl.describe_tracked();
     END IF;
     PERFORM onerepl.wake_at_commit(true, false);
+    PERFORM onerepl.warn_of_obstacle(added.role);
     RETURN added.id;
 END $$;
 COMMENT ON FUNCTION onerepl_add_central(text, text, text, interval, interval, interval) IS
@@ -71,6 +72,7 @@ BEGIN
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s; it may write: %s', added.name, session_user,
         coalesce(nullif(array_to_string(onerepl.allowed_list(added.id), ', '), ''), 'nothing')));
     PERFORM onerepl.wake_at_commit(false, true);
+    PERFORM onerepl.warn_of_obstacle(added.role);
     RETURN added.id;
 END $$;
 COMMENT ON FUNCTION onerepl_add_remote(text, text, text[], interval, interval) IS

@@ -7,16 +7,19 @@ CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_t
     SELECT r.* FROM (VALUES (1)) AS one
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
     CROSS JOIN LATERAL (
-        SELECT 'no contact', CASE l.role
-                   WHEN 'remote' THEN 'See last_error; look whether the central runs, and whether its setting onerepl.listen and the url agree.'
-                   ELSE 'Look whether the remote runs and whether it can reach this server.' END
+        SELECT 'no contact', CASE
+                   WHEN l.role = 'central'
+                   THEN 'Look whether the remote runs, can reach this server, and has the same secret: the journal tells of refused requests (rule P14).'
+                   WHEN c.last_error ~ 'signature'
+                   THEN 'Look whether the secret is the same at both ends; onerepl_change_link changes it.'
+                   ELSE 'See last_error; look whether the central runs, and whether its setting onerepl.listen and the url agree.' END
             WHERE c.last_contact < clock_timestamp() - interval '3 seconds'
                   - onerepl.effective_interval(l.reply_timeout, 'onerepl.reply_timeout', '10 s')
                OR (c.last_contact IS NULL AND c.last_error IS NOT NULL)
         UNION ALL
         SELECT 'starting', CASE l.role
-                   WHEN 'remote' THEN 'Nothing, unless it stays so: then look whether onerepl is in shared_preload_libraries, and this database in onerepl.databases.'
-                   ELSE 'At the remote call onerepl_add_central with the same secret, or onerepl_restart_link if it has the link already; look whether onerepl.listen is set here.' END
+                   WHEN 'remote' THEN 'Nothing: the sender is about to begin.'
+                   ELSE 'At the remote call onerepl_add_central with the same secret, or onerepl_restart_link if it has the link already.' END
             WHERE c.last_contact IS NULL
     ) AS r (state, what_to_do)
     LIMIT 1
@@ -54,6 +57,8 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         UNION ALL
         SELECT 'records can not be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
             WHERE c.own_error IS NOT NULL
+        UNION ALL
+        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
@@ -93,6 +98,8 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         UNION ALL
         SELECT 'put off', 'Look at last_error; it is tried again by itself once the cause is gone.' WHERE c.put_off IS NOT NULL
         UNION ALL
+        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
+        UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT 'starting', 'Nothing, unless it stays so: then call onerepl_restart_link at the remote, which answers for equal tables.'
@@ -100,6 +107,9 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         UNION ALL
         SELECT 'the remote is ' || c.peer_state, 'Look at onerepl_status() there.'
             WHERE c.peer_state ~ '^(blocked|stopped|paused)'
+        UNION ALL
+        SELECT 'the remote captures no changes', 'Its log reached onerepl.log_critical_size there. Make room at the remote, then call onerepl_restart_link here and there, there with onerepl_refresh in one transaction.'
+            WHERE c.peer_state = 'capture stopped'
         UNION ALL
         SELECT format('waiting for %s', s + 1), 'Nothing: it was asked for.' WHERE queue.n > s + 1
         UNION ALL
@@ -198,7 +208,7 @@ link, role: its name, and what this database is on it, ''remote'' or ''central''
 contact. s: S, what is confirmed (remote) or written (central); m: M, the newest number of the remote''s log, on the central as last
 told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
 lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
-state: in step, running, refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
+state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
 the central is or has ..., the remote is ..., records can not be sent (the remote fails to form them), put off (the central can not write just now), different (onerepl_verify found it);
 last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can
 not be sent or written just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link

@@ -1,4 +1,5 @@
 // Entry of the shared library.
+#include "http/listener.h"
 #include "pg/guard.h"
 #include "pg/settings.h"
 #include "worker/hooks.h"
@@ -13,7 +14,7 @@ PGDLLEXPORT void _PG_init(void);  // NOLINT(bugprone-reserved-identifier): Postg
 void _PG_init(void) {  // NOLINT(bugprone-reserved-identifier)
     using namespace onerepl;
     pg::entry([] {
-        settings::define();
+        settings::define([](const char* value) { return http::is_readable_listen(value); });
         if (!process_shared_preload_libraries_in_progress) return;
         shared::install();
         launcher::install();

@@ -124,6 +124,7 @@ class Starter {
                               errhint("Raise max_worker_processes.")));
             });
         shortage_ = shortage;
+        shared::set_shortage(shortage);
     }
 
     std::map<std::pair<Oid, int>, Time> started_;

@@ -38,6 +38,7 @@ struct Database {
     bool capture_stopped;
     TimestampTz suspended_until;
     bool abandoned;  // the slot is given up when the last worker is gone
+    char listen_error[listen_error_size];
 };
 
 struct LinkKey {
@@ -52,6 +53,7 @@ struct LinkMemory {
 struct State {
     slock_t mutex;
     Latch* launcher;
+    bool shortage;  // of background workers
     Database databases[max_databases];
     LinkKey links[max_links];  // apart, because it is searched for each body
     LinkMemory link_memory[max_links];
@@ -294,6 +296,29 @@ void set_demand(bool sender, int receivers) {
         database.receivers_wanted = receivers;
     });
     if (changed) wake(state->launcher);
+}
+
+void set_shortage(bool shortage) {
+    if (state) state->shortage = shortage;
+}
+
+void set_listen_error(const char* error) {
+    with_own(
+        [&](Database& database) { strlcpy(database.listen_error, error, sizeof database.listen_error); });
+}
+
+ServiceView view_service() {
+    ServiceView view;
+    view.shortage = state && state->shortage;
+    with_own(
+        [&](Database& database) {
+            view.sender_runs = database.sender.pid != 0;
+            for (const Worker& receiver : database.receivers) view.receiver_runs |= receiver.pid != 0;
+            view.address_refused = database.address_refused;
+            strlcpy(view.listen_error, database.listen_error, sizeof view.listen_error);
+        },
+        false);
+    return view;
 }
 
 int active_log_table() {

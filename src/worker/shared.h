@@ -56,6 +56,22 @@ enum class Claim : std::uint8_t {
 };
 Claim claim_address(const char* address);
 
+/// The launcher found no place for a worker that is needed, or found one again.
+void set_shortage(bool shortage);
+/// Why a receiver of this database cannot open its port; empty: it can.
+void set_listen_error(const char* error);
+constexpr std::size_t listen_error_size = 256;
+
+/// What keeps the current database's workers from working, as far as the processes have told.
+struct ServiceView {
+    bool sender_runs = false;
+    bool receiver_runs = false;
+    bool shortage = false;
+    bool address_refused = false;
+    char listen_error[listen_error_size] = {};
+};
+ServiceView view_service();
+
 /// The log table that capture writes to, and whether capture is stopped at the log's limit.
 /// -1: not known since the server's start (the sender has not yet read onerepl.log_state).
 int active_log_table();

@@ -27,6 +27,7 @@ RemoteHeader remote_header_from(const test::Section& section) {
                         .sent = section.number("sent"),
                         .blocked_at = section.number("blocked_at"),
                         .paused = section.flag("paused"),
+                        .capture_stopped = false,
                         .stop = static_cast<Stop>(section.number("stop")),
                         .batches = {}};
     for (const std::string& line : section.all("batch")) header.batches.push_back(test::batch_from(line));
