@@ -49,6 +49,8 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
     CROSS JOIN LATERAL (
         SELECT p.* FROM onerepl.stop_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
+        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
+        UNION ALL
         SELECT 'capture stopped: the log reached onerepl.log_critical_size',
                'Changes are not captured any more. Make room, make the tables equal and call onerepl_restart_link at the central, then here.'
             FROM onerepl.log_state AS g WHERE g.capture_stopped
@@ -57,8 +59,6 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         UNION ALL
         SELECT 'records can not be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
             WHERE c.own_error IS NOT NULL
-        UNION ALL
-        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
