@@ -5,6 +5,7 @@
 
 #include "log/batch.h"
 #include "log/numbering.h"
+#include "log/reader.h"
 #include "log/replaced_descriptions.h"
 #include "log/truncate.h"
 #include "pg/spi.h"
@@ -40,18 +41,29 @@ struct Situation {
     int retention = 0;
 };
 
-Situation look(int retention) {
+/// In a transaction.
+Situation read_situation(int retention) {
     Situation situation;
     situation.retention = retention;
-    pg::in_transaction([&] {
-        situation.active = static_cast<std::uint32_t>(
-            pg::query_int8("SELECT active::int8 FROM onerepl.log_state").value_or(0));
-        const auto least = pg::query_int8(
-            "SELECT min(coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = l.id"
-            " ORDER BY p.seq DESC LIMIT 1), l.start, 0)) FROM onerepl.link AS l WHERE l.role = 'remote'");
-        situation.confirmed = least ? static_cast<Number>(*least) : last_number();
-    });
+    situation.active =
+        static_cast<std::uint32_t>(pg::query_int8("SELECT active::int8 FROM onerepl.log_state").value_or(0));
+    const auto least = pg::query_int8(
+        "SELECT min(coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = l.id"
+        " ORDER BY p.seq DESC LIMIT 1), l.start, 0)) FROM onerepl.link AS l WHERE l.role = 'remote'");
+    situation.confirmed = least ? static_cast<Number>(*least) : last_number();
     return situation;
+}
+
+Situation look(int retention) {
+    Situation situation;
+    pg::in_transaction([&] { situation = read_situation(retention); });
+    return situation;
+}
+
+std::int64_t size_of(std::uint32_t table) {
+    return pg::query_int8("SELECT pg_catalog.pg_total_relation_size($1::pg_catalog.regclass)",
+                          {table_name(table)})
+        .value_or(0);
 }
 
 bool is_empty(std::uint32_t table) {
@@ -211,12 +223,27 @@ void purge_step(int retention) {
 }
 
 std::int64_t log_size() {
-    return pg::query_int8(
-               "SELECT pg_catalog.pg_total_relation_size('onerepl.change_0')"
-               " + pg_catalog.pg_total_relation_size('onerepl.change_1')"
-               " + pg_catalog.pg_total_relation_size('onerepl.change_2')"
-               " + pg_catalog.pg_total_relation_size('onerepl.change_3')")
-        .value_or(0);
+    std::int64_t size = 0;
+    for (std::uint32_t table = 0; table < log_tables; table++) size += size_of(table);
+    return size;
+}
+
+std::int64_t unconfirmed_size() {
+    const Situation situation = read_situation(0);
+    const Number last = last_number(), first = first_number();
+    const double share = situation.confirmed >= last   ? 0.0
+                         : situation.confirmed < first ? 1.0
+                                                       : static_cast<double>(last - situation.confirmed) /
+                                                             static_cast<double>(last - first + 1);
+    double size = 0;
+    for (std::uint32_t table = 0; table < log_tables; table++) {
+        const double bytes = static_cast<double>(size_of(table));
+        if (table == situation.active)
+            size += bytes * share;
+        else if (!is_empty(table) && !read_seal(table, situation).due)
+            size += bytes;
+    }
+    return static_cast<std::int64_t>(size);
 }
 
 }  // namespace onerepl::log

@@ -120,9 +120,10 @@ void define(bool (*is_readable_listen)(const char* value)) {
                                 nullptr);
     define_log_size("onerepl.log_warning_size", "Size of the log that gives a warning; 0 means never.",
                     &log_warning_size);
-    define_log_size("onerepl.log_critical_size",
-                    "Size of the log at which onerepl.log_limit_policy acts; 0 means never.",
-                    &log_critical_size);
+    define_log_size(
+        "onerepl.log_critical_size",
+        "Size of what is not confirmed in the log at which onerepl.log_limit_policy acts; 0 means never.",
+        &log_critical_size);
     DefineCustomEnumVariable("onerepl.journal_level", "Least level of entries that the journal keeps.",
                              nullptr, &journal_level, 0, levels, PGC_SUSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(

@@ -52,7 +52,7 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT 'capture stopped: the log reached onerepl.log_critical_size',
-               'Changes are not captured any more. Make room, make the tables equal and call onerepl_restart_link at the central, then here.'
+               'Changes are not captured any more. When the central can be reached, call onerepl_restart_link there, then here together with onerepl_refresh(..., method => ''repair'') in one transaction.'
             FROM onerepl.log_state AS g WHERE g.capture_stopped
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused

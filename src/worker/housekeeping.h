@@ -26,12 +26,14 @@ class RemoteHousekeeping {
 
   private:
     void check_log_size();
+    void tell_log_size(double megabytes);
 
     Periodic purge_{5 * second};
     Periodic log_size_{10 * second};
     Periodic self_check_{60 * second};
     Periodic journal_{60 * second};
-    int log_level_ = 0;  // 0 fine, 1 above the warning size, 2 above the critical size
+    int log_level_ = 0;          // 0 fine, 1 above the warning size, 2 above the critical size
+    bool was_critical_ = false;  // at the last look
 };
 
 /// The first receiver's.

@@ -82,16 +82,36 @@ $pair->b('DROP DATABASE IF EXISTS copy_of_b');
 
 # --- dump and restore: the configuration is kept, the log is not
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/a.sql';
+$pair->a("CREATE TABLE chosen (id int PRIMARY KEY, v text)");
+$pair->b("CREATE TABLE chosen (id int PRIMARY KEY, v text)");
+$pair->track('chosen');
+$pair->a("SELECT onerepl_set_filter('hq', 'chosen', 'id < 100', refresh => NULL); INSERT INTO chosen SELECT n, 'x' FROM generate_series(1, 470) AS n");
+$pair->wait_settled('chosen');
+is($pair->b('SELECT count(*) FROM chosen'), '99', 'the filter holds');
 $pair->node_a->command_ok([ 'pg_dump', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'postgres' ], 'pg_dump');
 $pair->a('CREATE DATABASE restored');
 $pair->node_a->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'restored' ], 'restore');
 is($pair->node_a->safe_psql('restored', 'SELECT name, url FROM onerepl.link'), 'hq|' . $pair->url, 'the link is kept');
-is($pair->node_a->safe_psql('restored', 'SELECT relation FROM onerepl.tracked'), 't', 'the tracked table is kept');
+is($pair->node_a->safe_psql('restored', 'SELECT relation FROM onerepl.tracked ORDER BY relation::text'), "chosen\nt", 'the tracked tables are kept');
+is($pair->node_a->safe_psql('restored', 'SELECT relation, rows FROM onerepl.filter'), 'chosen|id < 100', 'the filter is kept');
 is($pair->node_a->safe_psql('restored', 'SELECT count(*) FROM t'), $pair->a('SELECT count(*) FROM t'), 'so are the rows');
 isnt($pair->node_a->safe_psql('restored', 'SELECT id FROM onerepl.database'), $pair->a('SELECT id FROM onerepl.database'), 'the restored one is another database');
 is($pair->node_a->safe_psql('restored', 'SELECT coalesce(max(last), 0) < 50 FROM onerepl.batch'), 't', 'the log is not');
 sleep 2;
 is($pair->b("SELECT state ~ '^stopped' FROM onerepl_status()"), 'f', 'the restored copy does not disturb the link of the original');
+# The restored one takes over, as README.md says: what the filter keeps back does not leave it.
+$pair->a("ALTER SYSTEM SET onerepl.databases = 'restored'; SELECT pg_reload_conf()");
+ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'postgres'") eq '0' }, 30), 'the original rests');
+$pair->b("SELECT onerepl_restart_link('branch')");
+$pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
+$pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (500, 'kept back'), (0, 'sent')");
+ok(OneReplTest::wait_for(sub { ($pair->node_b->psql('postgres', 'SELECT count(*) FROM chosen WHERE id = 0'))[1] eq '1' }, 60), 'it is in use');
+ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(s = m) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');
+is($pair->b('SELECT count(*), max(id) FROM chosen'), '100|99', 'with the rows of the filter');
+$pair->a("ALTER SYSTEM SET onerepl.databases = 'postgres'; SELECT pg_reload_conf()");
+ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'restored'") eq '0' }, 30), 'it rests');
+$pair->b("SELECT onerepl_restart_link('branch')");
+$pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 timed_ok(10, 'DROP DATABASE of the restored one', sub { my ($s) = $pair->node_a->psql('postgres', 'DROP DATABASE restored WITH (FORCE)'); $s == 0 });
 $pair->a("INSERT INTO t VALUES (303, 'after the restored copy')");
 $pair->wait_identical('t', { name => 'the original goes on' });

@@ -43,7 +43,27 @@ $pair->wait_settled('after the flood');
 
 # --- the other policy: capture stops, writers go on, the status says what to do
 $pair->a("ALTER SYSTEM SET onerepl.log_limit_policy = 'stop_capture'");
+$pair->a("ALTER SYSTEM SET onerepl.log_retention = '1h'");
 $pair->a('SELECT pg_reload_conf()');
+my $critical = OneReplTest::journal_count($pair->node_a, level => 'critical');
+
+# --- what is confirmed does not stop capture: at the limit it goes, whatever the retention
+sub stays_below
+{
+	my $name = shift;
+	OneReplTest::poll_ok($pair->node_a, 'SELECT log_size < 12000000 FROM onerepl_status()', "$name: confirmed records go at the limit", deadline => 75);
+	return is($pair->a('SELECT capture_stopped FROM onerepl.log_state'), 'f', "$name: and capture goes on");
+}
+for (1 .. 6)
+{
+	grow(4000);
+	$pair->wait_identical('t');
+}
+cmp_ok(log_size(), '>', 12000000, 'the log is above the limit');
+stays_below('all confirmed');
+is(OneReplTest::journal_count($pair->node_a, level => 'critical'), $critical, 'which is not critical');
+
+# --- what is not does
 $pair->node_b->stop;
 grow(25000);
 OneReplTest::poll_ok($pair->node_a, "SELECT state ~ '^capture stopped' FROM onerepl_status()", 'capture stops at the limit', deadline => 75);
@@ -51,6 +71,15 @@ my $begin = time;
 grow(1000);
 cmp_ok(time - $begin, '<', 10, 'writers go on');
 $pair->node_b->start;
+
+# --- the cure, as the status and README.md have it, holds
+$pair->b("SELECT onerepl_restart_link('branch')");
+$pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
+$pair->wait_identical('t', { name => 'equal again', deadline => 90 });
+stays_below('after the cure');
+grow(10);
+$pair->wait_settled('in step', 60);
+$pair->verify_equal('t');
 
 $pair->finish;
 done_testing();
