@@ -158,7 +158,8 @@ void Remote::enqueue(const BodyInFlight& body, std::span<const Message> messages
             numbered_since_request_ = false;
         } else if (const auto* descriptions = std::get_if<DescriptionRequest>(&message)) {
             for (std::uint64_t id : descriptions->ids)
-                if (descriptions_.size() < most_descriptions) descriptions_.insert(id);
+                if (descriptions_.size() < most_descriptions && !served_.descriptions.contains(id))
+                    descriptions_.insert(id);
         }
         // Kinds that only A sends mean nothing when B sends them.
     }
@@ -202,6 +203,7 @@ void Remote::contact_lost(Time now, const BodyInFlight& body, std::string_view r
 /// reach.
 void Remote::contact_found(Time now, const BodyInFlight& body) {
     last_answer_ = now;
+    last_answered_ = std::max(last_answered_, body.departure);
     if (failures_ == 0) return;
     if (!out_of_reach_ && transfer_failures_ > 0 && body.carried.empty()) {
         retry_at_ = std::max(now, std::min(transfers_at_, now + knock_interval()));

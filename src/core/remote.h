@@ -122,6 +122,9 @@ class Remote {
     /// Damaged frames are left out of `messages` by the caller. Ignored if the body is not known (any more).
     /// If the history throws, nothing has changed, and the answer can be taken another time (P20).
     void answered(Time now, BodyId body, const CentralHeader& header, std::span<const Message> messages);
+    /// P22: an earlier body that has had no answer for Tr while a later one has: the caller gives it up, and
+    /// calls `unanswered`. nullopt: none.
+    std::optional<BodyId> overtaken(Time now) const;
     /// The transport failed, or no authentic answer came in time. `reason` is for the journal.
     void unanswered(Time now, BodyId body, std::string_view reason);
 
@@ -160,6 +163,13 @@ class Remote {
         Number confirmed = 0;         // S_a that its header told
         Carried carried;
     };
+    /// What was sent again or told lately, as B asked for it; forgotten every Tr.
+    struct Served {
+        Time since = 0;
+        RangeSet numbers;
+        std::map<Number, RangeSet> parts;  // of records that were asked for by themselves
+        std::set<std::uint64_t> descriptions;
+    };
     /// A record in L some parts of which are S already.
     struct PartlySent {
         std::uint32_t parts = 1;
@@ -196,10 +206,18 @@ class Remote {
     void take_confirmations();
     void confirm(Number to);
     void take_requests();
+    void forget_served(Time now);
+    bool serve(const Missing& asked);
     void take_request(const Request& request, const RangeSet& taken, RangeSet& not_repeatable);
     void repeat(const Request& request, Range range, const RangeSet& taken);
 
     // remote_form.cpp: what goes out
+    std::size_t most_in_flight() const;
+    std::size_t waiting_bodies(Time now) const;
+    bool hangs(const BodyInFlight& body, Time now) const;
+    Time place_in_flight_at() const;
+    Time keep_alive_at() const;
+    bool state_is_due(Time now) const;
     bool may_depart(Time now) const;
     bool must_knock(Time now) const;
     Time knock_interval() const;
@@ -244,6 +262,8 @@ class Remote {
     bool numbered_since_request_ = false;
     std::vector<Missing> repeats_;  // R3e, in the order of their numbers
     std::set<std::uint64_t> descriptions_;
+    Served served_;
+    std::optional<Time> state_told_;
 
     std::optional<CentralHeader> central_;
     std::uint64_t central_departure_ = 0;  // of the body whose answer told `central_`
@@ -251,8 +271,9 @@ class Remote {
         0, 0};  // S_b + 1 and the end of its transaction, as last looked up
     std::optional<Time> last_departure_;
     std::optional<Time> last_answer_;
-    Time last_told_ = 0;          // when `central_` was told
-    std::uint32_t failures_ = 0;  // outages' tries without an answer
+    std::uint64_t last_answered_ = 0;  // departure of the latest body that was answered
+    Time last_told_ = 0;               // when `central_` was told
+    std::uint32_t failures_ = 0;       // outages' tries without an answer
     Time last_failure_ = 0;
     Time retry_at_ = 0;                    // nothing leaves before
     bool out_of_reach_ = false;            // a knock got no answer: only knocks go until one does

@@ -37,8 +37,7 @@ std::optional<Outgoing> Remote::next(Time now) {
         outgoing.descriptions.assign(descriptions_.begin(), descriptions_.end());
         form_transfers(outgoing);
         // P2: sendable records are the answer to a state request.
-        if (state_request_ && numbered_since_request_ && !carries_transfers(outgoing))
-            outgoing.remote_state = state_request_;
+        if (state_is_due(now) && !carries_transfers(outgoing)) outgoing.remote_state = state_request_;
     }
     // What could not be delivered need not be any more.
     if (is_empty(outgoing) && failures_ > 0 && !resting_) outage_over();
@@ -60,10 +59,45 @@ void Remote::form_transfers(Outgoing& outgoing) {
     outgoing.budget = allowed.bytes == 0 ? config_.batch_bytes : std::min(config_.batch_bytes, allowed.bytes);
 }
 
+/// P2, after the numbering step. One that asks all the time gets its answer as often as a knock would.
+bool Remote::state_is_due(Time now) const {
+    return state_request_ && numbered_since_request_ &&
+           (!state_told_ || now - *state_told_ >= knock_interval());
+}
+
+std::size_t Remote::most_in_flight() const {
+    return central_ && failures_ == 0 ? config_.max_in_flight : 1;
+}
+
+/// P22: what had no answer for Tr keeps nothing else back: neither contact nor the bodies behind it.
+bool Remote::hangs(const BodyInFlight& body, Time now) const {
+    return now - body.departed >= config_.reply_timeout;
+}
+
+std::size_t Remote::waiting_bodies(Time now) const {
+    return static_cast<std::size_t>(std::count_if(
+        in_flight_.begin(), in_flight_.end(), [&](const auto& each) { return !hangs(each.second, now); }));
+}
+
+/// When fewer bodies than may be in flight are waited for.
+Time Remote::place_in_flight_at() const {
+    const std::size_t most = most_in_flight();
+    if (in_flight_.size() < most) return 0;
+    std::vector<Time> departed;
+    for (const auto& [id, body] : in_flight_) departed.push_back(body.departed);
+    std::sort(departed.begin(), departed.end());
+    return departed[departed.size() - most] + config_.reply_timeout;
+}
+
+std::optional<Remote::BodyId> Remote::overtaken(Time now) const {
+    for (const auto& [id, body] : in_flight_)
+        if (hangs(body, now) && last_answered_ > body.departure) return id;
+    return std::nullopt;
+}
+
 /// P16: one body at a time until the first answer, and after a failure not before the back-off is over.
 bool Remote::may_depart(Time now) const {
-    const std::size_t limit = central_ && failures_ == 0 ? config_.max_in_flight : 1;
-    return in_flight_.size() < limit && now >= retry_at_;
+    return waiting_bodies(now) < most_in_flight() && now >= retry_at_;
 }
 
 /// After a failure the next body is empty: it costs nothing, so it may go soon, and its answer tells at once
@@ -83,10 +117,16 @@ Time Remote::contact_interval() const {
                                        : config_.send_interval;
 }
 
-/// P12: A posts at least every Ti. A body that is still unanswered is contact enough: B's word comes with its
-/// answer.
+/// P12: A posts at least every Ti. A body that is still unanswered is contact enough, for Tr: B's word comes
+/// with its answer.
+Time Remote::keep_alive_at() const {
+    Time at = last_departure_ ? *last_departure_ + contact_interval() : 0;
+    for (const auto& [id, body] : in_flight_) at = std::max(at, body.departed + config_.reply_timeout);
+    return at;
+}
+
 bool Remote::keep_alive_due(Time now) const {
-    return in_flight_.empty() && (!last_departure_ || now - *last_departure_ >= contact_interval());
+    return now >= keep_alive_at();
 }
 
 /// R1a, and R3d while a confirmation is missing: the records in S whose wait is over.
@@ -209,8 +249,14 @@ void Remote::departed(Time now, BodyId id, const Outgoing& outgoing, const Carri
     const bool transfers = !carried.empty();
     note_departure(now, departures_, carried);
     note_confirmation_request(now, outgoing.confirmation_request);
-    for (std::uint64_t description : outgoing.descriptions) descriptions_.erase(description);
-    if (outgoing.remote_state) fired(Rule::R2);
+    for (std::uint64_t description : outgoing.descriptions) {
+        descriptions_.erase(description);
+        served_.descriptions.insert(description);
+    }
+    if (outgoing.remote_state) {
+        fired(Rule::R2);
+        state_told_ = now;
+    }
     if (outgoing.remote_state || transfers) state_request_.reset();
     if (is_empty(outgoing)) fired(Rule::P12);
     in_flight_[id] = {now, departures_, position_.confirmed, carried};
@@ -249,15 +295,14 @@ void Remote::note_confirmation_request(Time now, const std::vector<Range>& numbe
 }
 
 Time Remote::wake_at() const {
-    constexpr Time never = std::numeric_limits<Time>::max();
-    const std::size_t limit = central_ && failures_ == 0 ? config_.max_in_flight : 1;
-    if (in_flight_.size() >= limit) return never;
-    Time wake = never;
-    if (in_flight_.empty()) wake = last_departure_ ? *last_departure_ + contact_interval() : 0;
-    if (position_.stop == Stop::none && !resting_)
+    Time wake = keep_alive_at();
+    if (position_.stop == Stop::none && !resting_) {
         if (auto due = sent_.first_due()) wake = std::min(wake, *due);
+        if (state_request_ && numbered_since_request_ && state_told_)
+            wake = std::min(wake, *state_told_ + knock_interval());
+    }
     // After a failure something is always worth a try.
-    return failures_ > 0 ? retry_at_ : wake;
+    return std::max(failures_ > 0 ? retry_at_ : wake, place_in_flight_at());
 }
 
 }  // namespace onerepl

@@ -8,6 +8,9 @@
 namespace onerepl {
 
 namespace {
+/// More single records than this are not sent again within Tr: B asks again.
+constexpr std::size_t most_served_parts = 4096;
+
 bool overlap(const Missing& a, const Missing& b) {
     if (intersection(a.numbers, b.numbers).empty()) return false;
     const bool parts_of_one = a.numbers.size() == 1 && b.numbers.size() == 1;
@@ -18,6 +21,7 @@ bool overlap(const Missing& a, const Missing& b) {
 /// R2 leaves a lone state request in place until a body carries the answer; R3 drops it. What R3c keeps does
 /// not count as a queue (P16).
 void Remote::look_at_queue(Time now) {
+    forget_served(now);
     if (position_.stop != Stop::none) {
         requests_.clear();
         repeats_.clear();
@@ -60,6 +64,31 @@ void Remote::confirm(Number to) {
     position_.sent = std::max(position_.sent, sent_.contiguous_to(position_.sent + 1));
     partly_sent_.erase(partly_sent_.begin(), partly_sent_.upper_bound(to));
     forget_repeats({0, to});
+}
+
+/// P16: B repeats a request only after Tr. One that repeats it sooner makes A work no more than that.
+void Remote::forget_served(Time now) {
+    if (now - served_.since < config_.reply_timeout) return;
+    served_ = {};
+    served_.since = now;
+}
+
+/// Notes that it is served. False: it was, less than Tr ago.
+bool Remote::serve(const Missing& asked) {
+    if (asked.numbers.size() > 1) {
+        if (served_.numbers.missing(asked.numbers).empty()) return false;
+        served_.numbers.add(asked.numbers);
+        return true;
+    }
+    const Range parts{asked.first_part, asked.last_part};
+    auto known = served_.parts.find(asked.numbers.first);
+    if (known == served_.parts.end()) {
+        if (served_.parts.size() >= most_served_parts) return false;
+        known = served_.parts.emplace(asked.numbers.first, RangeSet()).first;
+    }
+    if (known->second.missing(parts).empty()) return false;
+    known->second.add(parts);
+    return true;
 }
 
 void Remote::take_requests() {
@@ -119,6 +148,10 @@ void Remote::repeat(const Request& request, Range range, const RangeSet& taken) 
         if (std::any_of(repeats_.begin(), repeats_.end(),
                         [&](const Missing& waiting) { return overlap(waiting, again); }))
             continue;
+        if (!serve(again)) {
+            fired(Rule::P16);
+            continue;
+        }
         fired(Rule::R3e);
         repeats_.push_back(again);
         journal_.write({Level::information, "R3e", "sent again at the central's request", "", numbers});

@@ -9,6 +9,8 @@ extern "C" {
 #include "catalog/pg_type.h"
 }
 
+#include <chrono>
+
 namespace onerepl::pg {
 
 namespace {
@@ -16,6 +18,16 @@ namespace {
 /// More entries than this wait in memory only if nothing can be written for long; then the oldest are worth
 /// least.
 constexpr std::size_t most_entries = 10000;
+/// Entries that say the same.
+constexpr std::size_t most_alike = 20;
+constexpr Time time_of_alike = 10 * second;
+constexpr std::size_t most_messages = 1000;
+
+Time now() {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
 
 Param text_or_null(const std::string& text) {
     return text.empty() ? Param::null(TEXTOID) : Param(text);
@@ -52,7 +64,20 @@ void write_journal_entry(int link, const JournalEntry& entry) {
     if (entry.level == Level::critical) tell_outside(link, entry);
 }
 
+bool JournalBuffer::is_said_too_often(JournalEntry& entry) {
+    if (entry.level == Level::critical) return false;
+    if (said_.size() >= most_messages) said_.clear();
+    Said& said = said_[entry.message];
+    if (now() - said.since >= time_of_alike) {
+        const std::size_t left_out = said.times > most_alike ? said.times - most_alike : 0;
+        said = {now(), 0};
+        if (left_out > 0) entry.message += " (and " + std::to_string(left_out) + " times more before)";
+    }
+    return ++said.times > most_alike;
+}
+
 void JournalBuffer::write(JournalEntry entry) {
+    if (is_said_too_often(entry)) return;
     if (entries_.size() >= most_entries) entries_.pop_front();
     entries_.push_back(std::move(entry));
 }

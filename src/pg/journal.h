@@ -2,8 +2,11 @@
 #pragma once
 
 #include "core/journal.h"
+#include "core/types.h"
 
+#include <cstddef>
 #include <deque>
+#include <map>
 
 namespace onerepl::pg {
 
@@ -18,6 +21,8 @@ class JournalBuffer : public Journal {
   public:
     /// `link`: id in onerepl.link; 0: none.
     explicit JournalBuffer(int link = 0) : link_(link) {}
+    /// Of entries that say the same, critical ones apart, no more than some are kept within some seconds:
+    /// whoever makes them come does not fill the table (P22). The next one says how many were left out.
     void write(JournalEntry entry) override;
     bool empty() const { return entries_.empty(); }
     /// In a transaction with SPI connected. Writes all entries as write_journal_entry does. If one of them
@@ -25,8 +30,15 @@ class JournalBuffer : public Journal {
     void flush();
 
   private:
+    struct Said {
+        Time since = 0;
+        std::size_t times = 0;
+    };
+    bool is_said_too_often(JournalEntry& entry);
+
     int link_;
     std::deque<JournalEntry> entries_;
+    std::map<std::string, Said> said_;  // by message
 };
 
 }  // namespace onerepl::pg

@@ -24,6 +24,7 @@ constexpr Time contact_interval = 1 * second;
 /// The reader does some things in another way at the second time.
 constexpr int failures_before_told = 3;
 constexpr Time rest_after_failure = 1 * second;
+constexpr Time shortest_answer_timeout = 1 * second;
 /// Bytes that leave before more is formed: B can begin with them.
 constexpr std::size_t enough_at_once = 64 * 1024;
 
@@ -128,6 +129,7 @@ void LinkSender::form() {
     served_to_ = remote_.last();
     more_to_form_ = false;
     remote_.set_resting(rests());
+    give_up_overtaken();
     std::size_t size = 0;
     while (auto outgoing = remote_.next(worker::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
@@ -142,12 +144,22 @@ void LinkSender::form() {
         body.header = std::move(header);
         body.frames = std::move(built.frames);
         const std::uint64_t id = next_id();
-        formed_.push_back({id, encode_body(body, view(link_.secret), {settings::compression})});
+        formed_.push_back(
+            {id, encode_body(body, view(link_.secret), {settings::compression}), built.carried.empty()});
         posted_[id] = {body.nonce};
         remote_.departed(worker::now(), id, *outgoing, built.carried);
         size += formed_.back().bytes.size();
         more_to_form_ = size >= enough_at_once;
         if (more_to_form_) return;
+    }
+}
+
+/// P22: the central answers others, but not these: what they carried is formed again.
+void LinkSender::give_up_overtaken() {
+    while (const auto id = remote_.overtaken(worker::now())) {
+        client_.cancel(*id);
+        posted_.erase(*id);
+        remote_.unanswered(worker::now(), *id, "a later body was answered");
     }
 }
 
@@ -167,9 +179,12 @@ void LinkSender::post() {
         post.id = formed_.front().id;
         post.url = link_.url + "/onerepl/v1/messages";
         post.body = std::move(formed_.front().bytes);
-        // A central that writes a large transaction answers late; Tr is for the messages in it, not for the
-        // connection.
-        post.answer_timeout = std::max<Time>(link_.reply_timeout, 600 * second);
+        // A central that writes a large transaction answers late: a body of records is given up when a later
+        // one was answered. One without records costs nothing.
+        if (formed_.front().is_empty)
+            post.answer_timeout = post.stall_timeout = std::max(link_.reply_timeout, shortest_answer_timeout);
+        else
+            post.answer_timeout = std::max<Time>(link_.reply_timeout, 600 * second);
         client_.post(std::move(post));
         formed_.pop_front();
     }

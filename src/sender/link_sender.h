@@ -77,6 +77,7 @@ class LinkSender : private NumberedHistory {
     struct Formed {
         std::uint64_t id = 0;
         Bytes bytes;
+        bool is_empty = false;  // of records
     };
 
     std::optional<Identity> identity(Number n) override;
@@ -90,6 +91,7 @@ class LinkSender : private NumberedHistory {
     void completed(const http::Completion& completion);
     void note_contact(std::string error);
     void set_own_error(std::string error);
+    void give_up_overtaken();
     void report_missing(Number n);
 
     Link link_;

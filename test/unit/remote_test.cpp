@@ -253,6 +253,60 @@ TEST_F(RemoteTest, R3eSendsAgainWhatIsInS) {
     EXPECT_EQ(remote->state_of(2), RecordState::sent);
 }
 
+TEST_F(RemoteTest, P22ARequestThatComesAgainWithinTrIsServedOnce) {
+    begin(3);
+    answer(send(), central(0), {request(1, 3)});
+    int repeated = 0;
+    for (int i = 0; i < 100; i++) {
+        now += ms;
+        const auto body = send();
+        if (body == 0) continue;
+        repeated += outgoing.repeats.empty() ? 0 : 1;
+        answer(body, central(0), {request(1, 3)});
+    }
+    EXPECT_EQ(repeated, 1);
+    now += tr;
+    answer(send(), central(0), {request(1, 3)});
+    send();
+    EXPECT_EQ(outgoing.repeats.size(), 1u);
+}
+
+TEST_F(RemoteTest, P22AStateThatIsAskedForAllTheTimeIsToldNowAndThen) {
+    begin(0);
+    answer(send(), central(0));
+    int told = 0;
+    for (int i = 0; i < 1000; i++) {
+        now += ms;
+        remote->numbered(0);
+        const auto body = send();
+        if (body == 0) continue;
+        told += outgoing.remote_state ? 1 : 0;
+        answer(body, central(0), {StateRequest{0}});
+    }
+    EXPECT_LE(told, 3);
+}
+
+TEST_F(RemoteTest, P22ABodyThatHangsKeepsNeitherContactNorItsRecordsBack) {
+    begin(3);
+    answer(send(0), central(0));
+    now += ti;
+    const auto hanging = send();
+    EXPECT_EQ(sent, (std::vector<Range>{{1, 3}}));
+    now += tr - 1;
+    EXPECT_EQ(send(), 0u);
+    EXPECT_EQ(remote->wake_at(), now + 1);
+    now += 1;
+    const auto knock = send();
+    EXPECT_NE(knock, 0u);
+    EXPECT_TRUE(sent.empty());
+    EXPECT_FALSE(remote->overtaken(now));
+    answer(knock, central(0));
+    EXPECT_EQ(remote->overtaken(now), hanging);
+    remote->unanswered(now, hanging, "hangs");
+    send();
+    EXPECT_EQ(sent, (std::vector<Range>{{1, 3}}));
+}
+
 TEST_F(RemoteTest, R3fLetsOtherRequestsGo) {
     begin(8, 2);
     answer(send(), central(2), {request(1, 2), request(6, 7), request(100, 200)});
@@ -354,7 +408,7 @@ TEST_F(RemoteTest, P12AnEmptyBodyAtLeastEveryTi) {
     begin(0);
     const auto first = send();
     ASSERT_NE(first, 0u);
-    now += 10 * ti;
+    now += tr - 1;
     EXPECT_EQ(send(), 0u) << "an unanswered body is contact enough";
     answer(first, central(0));
     ASSERT_NE(send(), 0u);
