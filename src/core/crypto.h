@@ -8,7 +8,8 @@ namespace onerepl {
 using Md5 = std::array<std::uint8_t, 16>;
 using Sha256 = std::array<std::uint8_t, 32>;
 
-/// The frame's checksum. Throws std::runtime_error where the system forbids MD5 (FIPS).
+/// The frame's checksum, also where approved algorithms are the default (fips=yes). Throws std::runtime_error
+/// if the system has no MD5 at all.
 Md5 md5(ByteView bytes);
 /// Of the two byte strings, one behind the other.
 Md5 md5(ByteView head, ByteView tail);

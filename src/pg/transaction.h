@@ -3,6 +3,7 @@
 
 #include "pg/guard.h"
 
+#include <cstdint>
 #include <functional>
 
 namespace onerepl::pg {
