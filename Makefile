@@ -135,8 +135,13 @@ test-valgrind: system-install
 
 FORMATTED = $(shell find src test -name '*.cpp' -o -name '*.h')
 
+# Releases of clang-format differ in what they make of lambdas in arguments and of macros: one of them decides.
+FORMAT_RELEASE = 14
 format-check:
-	@clang-format --dry-run -Werror $(FORMATTED) && echo 'format: good'
+	@case "$$(clang-format --version)" in \
+	*'version $(FORMAT_RELEASE).'*) clang-format --dry-run -Werror $(FORMATTED) && echo 'format: good' ;; \
+	*) echo 'format: not checked; it is that of clang-format $(FORMAT_RELEASE) (Debian 12)' ;; \
+	esac
 
 format:
 	clang-format -i $(FORMATTED)

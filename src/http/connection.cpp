@@ -19,12 +19,33 @@ constexpr std::size_t small_answer = 64 * 1024;
 constexpr Time drain_timeout = 5 * second;
 constexpr std::size_t drain_limit = 64 * 1024 * 1024;
 
+constexpr std::size_t most_known_addresses = 1000;
+
+/// "192.0.2.1" of "192.0.2.1:50123".
+std::string address_of(const std::string& peer) {
+    return peer.substr(0, peer.rfind(':'));
+}
+
 }  // namespace
+
+void KnownAddresses::add(const std::string& address) {
+    const auto found = std::find(latest_first_.begin(), latest_first_.end(), address);
+    if (found != latest_first_.end())
+        return latest_first_.splice(latest_first_.begin(), latest_first_, found);
+    latest_first_.push_front(address);
+    if (latest_first_.size() > most_known_addresses) latest_first_.pop_back();
+}
+
+bool KnownAddresses::contains(const std::string& address) const {
+    return std::find(latest_first_.begin(), latest_first_.end(), address) != latest_first_.end();
+}
 
 Connection::Connection(ServerState& server, std::unique_ptr<Channel> channel, std::string peer, Time now)
     : server_(server),
       channel_(std::move(channel)),
       peer_(std::move(peer)),
+      standing_(server.known.contains(address_of(peer_)) ? Standing::known_address : Standing::stranger),
+      since_(now),
       deadline_(now + server.config.header_timeout),
       last_progress_(now) {}
 
@@ -119,7 +140,7 @@ void Connection::take_bytes(ByteView bytes, Time now) {
 void Connection::start_request(Time now) {
     parser_.emplace(server_.config.limits);
     phase_ = Phase::header;
-    last_progress_ = now;
+    since_ = last_progress_ = now;
     deadline_ = now + server_.config.header_timeout;
 }
 
@@ -187,6 +208,11 @@ void Connection::release_body() {
 
 void Connection::answer(Response response, Time now) {
     release_body();
+    if (response.recognised) {
+        // Once for a connection: the list is searched for it.
+        if (standing_ != Standing::recognised) server_.known.add(address_of(peer_));
+        standing_ = Standing::recognised;
+    }
     keep_alive_ = keep_alive_ && !response.close && !server_.stopping;
     begin_writing(response, now);
     if (response.body.size() <= small_answer) {
@@ -260,7 +286,7 @@ void Connection::finish_answer(Time now) {
 
 void Connection::become_idle(Time now) {
     phase_ = Phase::idle;
-    last_progress_ = now;
+    since_ = last_progress_ = now;
     deadline_ = now + server_.config.keep_alive_timeout;
 }
 

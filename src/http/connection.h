@@ -14,6 +14,24 @@ namespace onerepl::http {
 
 class Connection;
 
+/// How much is known of who is at the other end of a connection. When something is short, who stands lower
+/// makes room.
+enum class Standing : std::uint8_t {
+    stranger,
+    known_address,  // the handler has recognised somebody from this address before
+    recognised,     // on this connection
+};
+
+/// The addresses from which somebody was recognised, the latest few.
+class KnownAddresses {
+  public:
+    void add(const std::string& address);
+    bool contains(const std::string& address) const;
+
+  private:
+    std::list<std::string> latest_first_;
+};
+
 /// What the connections of one server share.
 struct ServerState {
     ServerConfig config;
@@ -25,8 +43,10 @@ struct ServerState {
     std::list<std::unique_ptr<Connection>> busy;
     std::list<std::unique_ptr<Connection>> idle;  // between requests; the idlest first
 
-    /// Makes sure that `body_bytes` fits, at the cost of a body that has stalled. False: the asking one must
-    /// go.
+    KnownAddresses known;
+
+    /// Makes sure that `body_bytes` fits, at the cost of a body of who stands lower, or of one that has
+    /// stalled. False: the asking one must go.
     bool make_room(const Connection& asking, Time now);
 };
 
@@ -64,9 +84,12 @@ class Connection final : public Watcher {
     void close() noexcept;
 
     Phase phase() const { return phase_; }
+    Standing standing() const { return standing_; }
     const std::string& peer() const { return peer_; }
     /// When expire() is due; 0: never.
     Time deadline() const { return deadline_; }
+    /// When the request began that is coming; or, without one, when the last one was over.
+    Time since() const { return since_; }
     /// When the phase began or, within a body or an answer, the last byte of it came or went.
     Time last_progress() const { return last_progress_; }
     int descriptor() const { return channel_->descriptor(); }
@@ -104,6 +127,8 @@ class Connection final : public Watcher {
     std::unique_ptr<Channel> channel_;
     std::string peer_;
     Phase phase_ = Phase::idle;
+    Standing standing_;
+    Time since_;
     Time deadline_ = 0;
     Time last_progress_ = 0;
     Time body_started_ = 0;

@@ -28,6 +28,8 @@ struct Response {
     std::vector<std::pair<std::string, std::string>>
         headers;         // further ones; no Content-Length, no Connection
     bool close = false;  // end the connection after it
+    bool recognised =
+        false;  // the request showed whose it is: his connection, and his address, stand above strangers'
 };
 
 /// An answer of plain text; a newline is added.

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <deque>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 namespace onerepl::http {
@@ -22,6 +23,7 @@ namespace {
 
 constexpr std::size_t read_buffer_size = 256 * 1024;
 constexpr int accepts_per_turn = 64;
+constexpr int accepts_per_turn_when_full = 4;
 constexpr Time accept_pause = 200 * millisecond;  // after the system had no descriptor for us
 // A turn begins no further handler call after this time, so that the worker looks at its interrupts.
 constexpr Time handler_share = 2 * millisecond;
@@ -47,14 +49,43 @@ bool has_waiting_connection(int listener) {
     return ::poll(&entry, 1, 0) > 0;
 }
 
-/// The connection in `phase` that has stood still for the longest; none if that is not long.
-Connection* most_stalled(const ServerState& state, Connection::Phase phase, Time now) {
-    Connection* found = nullptr;
+/// Who goes first: who stands lowest, of these whoever waits between requests, then the oldest request.
+std::tuple<Standing, bool, Time> order_to_go(const Connection& connection) {
+    return {connection.standing(), connection.phase() != Connection::Phase::idle, connection.since()};
+}
+
+/// Whose body makes room for one of `asking`: of who stands lower, the lowest first, then the oldest, however
+/// it moves (a byte now and then costs a stranger little); of his equals, the one that has stood still for
+/// the longest.
+Connection* body_to_give_up(const ServerState& state, const Connection& asking, Time now) {
+    Connection* lower = nullptr;
+    Connection* stalled = nullptr;
     for (const auto& connection : state.busy) {
-        if (connection->phase() != phase || connection->last_progress() > now - stalled_after) continue;
-        if (found == nullptr || connection->last_progress() < found->last_progress())
-            found = connection.get();
+        if (connection->phase() != Connection::Phase::body || connection->standing() > asking.standing())
+            continue;
+        if (connection->standing() < asking.standing()) {
+            if (lower == nullptr || order_to_go(*connection) < order_to_go(*lower)) lower = connection.get();
+        } else if (connection->last_progress() <= now - stalled_after) {
+            if (stalled == nullptr || connection->last_progress() < stalled->last_progress())
+                stalled = connection.get();
+        }
     }
+    return lower != nullptr ? lower : stalled;
+}
+
+/// Whose connection makes room for a new one of `standing`: nobody who stands higher. A request that is
+/// complete goes on.
+Connection* connection_to_give_up(const ServerState& state, Standing standing,
+                                  const Connection* except = nullptr) {
+    Connection* found = nullptr;
+    for (const auto* list : {&state.idle, &state.busy})
+        for (const auto& connection : *list) {
+            const Connection::Phase phase = connection->phase();
+            if (connection.get() == except || connection->standing() > standing ||
+                phase == Connection::Phase::waiting || phase == Connection::Phase::writing)
+                continue;
+            if (found == nullptr || order_to_go(*connection) < order_to_go(*found)) found = connection.get();
+        }
     return found;
 }
 
@@ -62,7 +93,7 @@ Connection* most_stalled(const ServerState& state, Connection::Phase phase, Time
 
 bool ServerState::make_room(const Connection& asking, Time now) {
     while (body_bytes > config.total_body_bytes) {
-        Connection* victim = most_stalled(*this, Connection::Phase::body, now);
+        Connection* victim = body_to_give_up(*this, asking, now);
         if (victim == nullptr || victim == &asking) return false;
         victim->refuse(503, "too many bodies are being received at once", now);
         victim->ready(0, 0);
@@ -107,7 +138,7 @@ class Server::Implementation final : private Watcher {
     void accept_connections(Time now);
     bool accept_one(int listener, Time now);
     void add_connection(int socket, std::string peer, Time now);
-    bool make_room_for_connection(Time now);
+    void make_room_for(Connection& newcomer);
     void pause_accepting(Time until);
     void resume_accepting(Time now);
 
@@ -160,19 +191,20 @@ void Server::Implementation::listen(bool on) {
 void Server::Implementation::accept_connections(Time now) {
     accept_ready_ = false;
     for (const Descriptor& listener : listeners_) {
-        int left = accepts_per_turn;
+        // Strangers that come again and again must not cost the others their turn.
+        const bool full = connections() >= state_.config.max_connections;
+        int left = full ? accepts_per_turn_when_full : accepts_per_turn;
         while (left-- > 0 && listening_ && accept_one(listener.number(), now)) {
         }
     }
 }
 
 bool Server::Implementation::accept_one(int listener, Time now) {
-    if (connections() >= state_.config.max_connections) {
-        if (!has_waiting_connection(listener)) return false;
-        if (!make_room_for_connection(now)) {
-            pause_accepting(now + accept_pause);
-            return false;
-        }
+    // Who it is shows when it is accepted. Where nobody would go for it, it may as well wait in the kernel.
+    if (connections() >= state_.config.max_connections && has_waiting_connection(listener) &&
+        connection_to_give_up(state_, Standing::known_address) == nullptr) {
+        pause_accepting(now + accept_pause);
+        return false;
     }
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -199,20 +231,20 @@ void Server::Implementation::add_connection(int socket, std::string peer, Time n
     state_.busy.push_back(std::make_unique<Connection>(state_, std::move(channel), std::move(peer), now));
     Connection& connection = *state_.busy.back();
     connection.position = std::prev(state_.busy.end());
+    if (connections() > state_.config.max_connections) make_room_for(connection);
+    if (connection.phase() == Connection::Phase::closed) return remove(connection);
     // Its first bytes are mostly there already.
     advance(connection, now);
 }
 
-bool Server::Implementation::make_room_for_connection(Time now) {
-    if (!state_.idle.empty()) {
-        remove(*state_.idle.front());
-        return true;
-    }
-    Connection* victim = most_stalled(state_, Connection::Phase::header, now);
-    if (victim == nullptr) return false;
-    state_.refusals.push_back({0, victim->peer(), "closed for a newer connection: the header did not come"});
+/// At the cost of another one, or of the newcomer itself.
+void Server::Implementation::make_room_for(Connection& newcomer) {
+    Connection* victim = connection_to_give_up(state_, newcomer.standing(), &newcomer);
+    if (victim == nullptr) return give_up(newcomer, "closed: all connections are in use by known peers");
+    if (victim->phase() != Connection::Phase::idle)
+        state_.refusals.push_back(
+            {0, victim->peer(), "closed for a newer connection: its request was not complete"});
     remove(*victim);
-    return true;
 }
 
 void Server::Implementation::pause_accepting(Time until) {

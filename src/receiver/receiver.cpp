@@ -115,6 +115,7 @@ class Receiver : public http::Handler {
         try {
             http::Response response;
             response.content_type = content_type;
+            response.recognised = true;
             response.body = link->receive(body);
             return response;
         } catch (const pg::Error& error) {

@@ -213,6 +213,67 @@ void connections_without_end() {
     check(has_refusal(site, 0, "for a newer connection"), "at the cost of an unfinished one");
 }
 
+/// Answers "me" as somebody who was recognised.
+void recognise_me(Site& site) {
+    site.handler.respond = [](Request& request) {
+        Response response = text_response(200, "hello");
+        response.recognised = request.body == Bytes{'m', 'e'};
+        return response;
+    };
+}
+
+/// `count` bodies under way, of which a byte comes now and then: as strangers do who want to shut others out.
+Clients dripping_bodies(Site& site, int count) {
+    Clients strangers;
+    for (int i = 0; i < count; ++i) {
+        strangers.push_back(std::make_unique<RawClient>(site));
+        strangers.back()->send(std::string_view(post_request(std::string(1000, 'x'))).substr(0, 200));
+    }
+    return strangers;
+}
+
+void strangers_do_not_shut_others_out() {
+    ServerConfig config = test_config();
+    config.max_connections = 10;
+    config.body_timeout = 20 * second;
+    Site site(config);
+    recognise_me(site);
+    RawClient known(site);
+    known.send(post_request("me"));
+    check(known.wait_for_answer() == 200, "somebody is recognised");
+    const Clients strangers = dripping_bodies(site, 30);
+    site.run_until([] { return false; }, 50 * millisecond);
+    for (const auto& stranger : strangers)
+        if (!stranger->closed) stranger->send("x");
+    check(site.server.connections() == 10, "strangers make room for strangers");
+    known.received.clear();
+    known.send(post_request("me"));
+    check(known.wait_for_answer() == 200, "his connection is not given up for theirs, idle as it was");
+    RawClient another(site);
+    another.send(post_request("me"));
+    check(another.wait_for_answer() == 200, "he gets in again, though all connections are in use");
+    check(has_refusal(site, 0, "for a newer connection"), "told");
+}
+
+void strangers_do_not_use_up_the_memory() {
+    ServerConfig config = test_config();
+    config.limits.body = 1'000'000;
+    config.total_body_bytes = 1'000'000;
+    config.body_timeout = 20 * second;
+    Site site(config);
+    recognise_me(site);
+    RawClient known(site);
+    known.send(post_request("me"));
+    check(known.wait_for_answer() == 200, "somebody is recognised");
+    RawClient stranger(site);
+    stranger.send(std::string_view(post_request(std::string(999'999, 'x'))).substr(0, 900'000));
+    check(site.run_until([&] { return site.server.body_bytes() > 850'000; }), "a stranger holds most");
+    known.received.clear();
+    known.send(post_request(std::string(800'000, 'x')));
+    check(known.wait_for_answer() == 200, "and gives it up at once");
+    check(stranger.wait_for_answer() == 503, "is told so");
+}
+
 void memory_of_bodies() {
     ServerConfig config = test_config();
     config.limits.body = 10'000'000;
@@ -316,6 +377,8 @@ int main() {
     busy_worker();
     most_connections();
     connections_without_end();
+    strangers_do_not_shut_others_out();
+    strangers_do_not_use_up_the_memory();
     memory_of_bodies();
     stopping();
     return finish();
