@@ -15,9 +15,9 @@ extern "C" {
 
 namespace onerepl::apply {
 
-Run::Run(Writer& writer, RecordSource& source, Number written_before,
+Run::Run(Writer& writer, Piece& piece, RecordSource& source, Number written_before,
          const std::function<void(Number)>& before_commit, const Options& options)
-    : writer_(writer), source_(source), before_commit_(before_commit), options_(options) {
+    : writer_(writer), piece_(piece), source_(source), before_commit_(before_commit), options_(options) {
     outcome_.written = written_before;
 }
 
@@ -69,6 +69,7 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
     writer_.abandon();
     must_rewind_ = problem.has_value();
     if (!problem) {
+        piece_.grow();
         outcome_.commits += written_ > outcome_.written;
         outcome_.written = written_;
         outcome_.records += records_;
@@ -107,7 +108,7 @@ void Run::write_transactions(Mode mode, Number limit) {
     if (must_rewind_) rewind(outcome_.written + 1);
     const TimestampTz deadline = GetCurrentTimestamp() + options_.commit_after;
     while (write_transaction()) {
-        if (mode == Mode::single || written_ == limit) return;
+        if (mode == Mode::single || written_ == limit || piece_.is_full(ends_.size())) return;
         if (limit == 0 && GetCurrentTimestamp() >= deadline) return;
     }
 }
@@ -132,6 +133,7 @@ bool Run::write_transaction() {
 
 bool Run::overcome(const Problem& problem) {
     if (!problem.lacking && is_transient(problem.report)) {
+        piece_.shrink(ends_.size());
         outcome_.transient = problem.report;
         return false;
     }
@@ -182,6 +184,7 @@ class Applier::Implementation {
   public:
     explicit Implementation(int link) : writer(link) {}
     Writer writer;
+    Piece piece;
 };
 
 Applier::Applier(int link) : implementation_(std::make_unique<Implementation>(link)) {}
@@ -190,7 +193,9 @@ Applier::~Applier() = default;
 
 Outcome Applier::apply(RecordSource& source, Number written_before,
                        const std::function<void(Number)>& before_commit, const Options& options) {
-    return Run(implementation_->writer, source, written_before, before_commit, options).run();
+    return Run(implementation_->writer, implementation_->piece, source, written_before, before_commit,
+               options)
+        .run();
 }
 
 void Applier::forget() {

@@ -5,6 +5,8 @@
 #include "apply/guard.h"
 #include "apply/writer.h"
 
+#include <algorithm>
+
 namespace onerepl::apply {
 
 /// pg::is_transient, but for 08P01: here that is what a type's receive function says of bytes that it can not
@@ -13,9 +15,25 @@ inline bool is_transient(const pg::ErrorReport& report) {
     return report.sqlstate != "08P01" && pg::is_transient(report.sqlstate);
 }
 
+/// P22: how many of A's transactions share a commit. After a transient error half as many are tried, down to
+/// one, since it may be their number that can not be written (locks, memory, disk); each commit that holds
+/// lets it grow again.
+class Piece {
+  public:
+    bool is_full(std::size_t transactions) const { return transactions >= most_; }
+    void shrink(std::size_t tried) { most_ = std::max<std::size_t>(std::min(most_, tried) / 2, 1); }
+    void grow() {
+        if (most_ < unlimited) most_ += most_ / 8 + 1;
+    }
+
+  private:
+    static constexpr std::size_t unlimited = 1'000'000;
+    std::size_t most_ = unlimited;
+};
+
 class Run {
   public:
-    Run(Writer& writer, RecordSource& source, Number written_before,
+    Run(Writer& writer, Piece& piece, RecordSource& source, Number written_before,
         const std::function<void(Number)>& before_commit, const Options& options);
     Outcome run();
 
@@ -46,6 +64,7 @@ class Run {
     void fail(const Problem& problem);
 
     Writer& writer_;
+    Piece& piece_;
     RecordSource& source_;
     const std::function<void(Number)>& before_commit_;
     const Options& options_;
