@@ -24,6 +24,7 @@ constexpr std::size_t batch_size = 48;
 constexpr std::uint8_t flag_paused = 1;
 constexpr std::uint8_t flag_capture_stopped = 2;
 constexpr std::uint8_t flag_started = 1;
+constexpr std::uint8_t flag_taken = 2;
 
 // ---------------------------------------------------------------- writing
 
@@ -47,7 +48,7 @@ void write(ByteWriter& writer, const RemoteHeader& header) {
 }
 
 void write(ByteWriter& writer, const CentralHeader& header) {
-    writer.u8(header.started ? flag_started : 0);
+    writer.u8((header.started ? flag_started : 0) | (header.taken ? flag_taken : 0));
     writer.u8(static_cast<std::uint8_t>(header.flow));
     writer.u8(static_cast<std::uint8_t>(header.stop));
     writer.u64(header.written);
@@ -121,8 +122,9 @@ std::optional<CentralHeader> read_central_header(ByteView bytes) {
     CentralHeader header;
     const std::uint8_t flags = reader.u8();
     header.started = (flags & flag_started) != 0;
+    header.taken = (flags & flag_taken) != 0;
     header.flow = FlowState{reader.u8()};
-    bool good = (flags & ~flag_started) == 0 && header.flow <= FlowState::stopped;
+    bool good = (flags & ~(flag_started | flag_taken)) == 0 && header.flow <= FlowState::stopped;
     good = read_stop(reader, header.stop) && good;
     header.written = reader.u64();
     reader.array(header.identity);

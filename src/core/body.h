@@ -47,6 +47,7 @@ enum class FlowState : std::uint8_t { running = 0, failed = 1, paused = 2, stopp
 /// What every body of B says.
 struct CentralHeader {
     bool started = false;    // B has taken over N0 and its identity
+    bool taken = false;      // the body answered belongs to this start, and B has looked into it (P10)
     Number written = 0;      // S_b
     Identity identity{};     // of the history at S_b
     Number held = 0;         // up to which number B holds everything durably, >= S_b
@@ -62,7 +63,7 @@ struct Body {
     Parties parties{};
     Nonce nonce{};
     /// In a body of B: the nonce of the body answered. In a body of A: that of the last answer that A took;
-    /// zero if none. By it a central that has not started knows a body of now from a recorded one (P10).
+    /// zero if none. By it a central knows a body of this start from a recorded one (P10).
     Nonce reply_to{};
     std::variant<RemoteHeader, CentralHeader> header{};
     Bytes frames{};

@@ -143,6 +143,7 @@ void Central::stop(Stop reason) {
 CentralHeader Central::header() const {
     CentralHeader header;
     header.started = state_.started;
+    header.taken = header_.has_value();
     header.written = state_.written;
     header.identity = state_.identity;
     RangeSet held;

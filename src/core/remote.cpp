@@ -61,6 +61,7 @@ void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::spa
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
     contact_found(now, body);
+    if (!header.taken && header.stop == Stop::none) return not_taken(now, body);
     check_history(body, header, own);
     if (position_.stop == Stop::none) {
         mark_sent(body);
@@ -78,6 +79,14 @@ void Remote::unanswered(Time now, BodyId id, std::string_view reason) {
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
     contact_lost(now, body, reason);
+    settle();
+}
+
+/// P10: the body named no answer of this start of the link, so B let it be; the next one will. Should B
+/// refuse that one too, the rest of the tries take their time (P22).
+void Remote::not_taken(Time now, const BodyInFlight& body) {
+    if (not_taken_to_ > 0 && body.departure > not_taken_to_) retry_at_ = now + knock_interval();
+    not_taken_to_ = departures_;
     settle();
 }
 

@@ -186,6 +186,7 @@ class Remote {
     };
 
     // remote.cpp: what comes in
+    void not_taken(Time now, const BodyInFlight& body);
     std::optional<Identity> own_identity(const CentralHeader& header);
     void check_history(const BodyInFlight& body, const CentralHeader& header,
                        const std::optional<Identity>& own);
@@ -276,6 +277,7 @@ class Remote {
     std::uint32_t failures_ = 0;       // outages' tries without an answer
     Time last_failure_ = 0;
     Time retry_at_ = 0;                    // nothing leaves before
+    std::uint64_t not_taken_to_ = 0;       // bodies up to here may not know of this start at B
     bool out_of_reach_ = false;            // a knock got no answer: only knocks go until one does
     std::uint32_t transfer_failures_ = 0;  // tries in a row of bodies with transfers
     Time transfers_at_ = 0;                // no transfers before

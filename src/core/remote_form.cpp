@@ -302,7 +302,7 @@ Time Remote::wake_at() const {
             wake = std::min(wake, *state_told_ + knock_interval());
     }
     // After a failure something is always worth a try.
-    return std::max(failures_ > 0 ? retry_at_ : wake, place_in_flight_at());
+    return std::max(failures_ > 0 ? retry_at_ : std::max(wake, retry_at_), place_in_flight_at());
 }
 
 }  // namespace onerepl

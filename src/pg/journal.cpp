@@ -4,6 +4,7 @@
 #include "pg/alert.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
+#include "pg/transaction.h"
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -78,15 +79,16 @@ bool JournalBuffer::is_said_too_often(JournalEntry& entry) {
 
 void JournalBuffer::write(JournalEntry entry) {
     if (is_said_too_often(entry)) return;
-    if (entries_.size() >= most_entries) entries_.pop_front();
-    entries_.push_back(std::move(entry));
+    if (entries_->size() >= most_entries) entries_->pop_front();
+    entries_->push_back(std::move(entry));
 }
 
 void JournalBuffer::flush() {
-    while (!entries_.empty()) {
-        write_journal_entry(link_, entries_.front());
-        entries_.pop_front();
-    }
+    if (empty()) return;
+    for (const JournalEntry& entry : *entries_) write_journal_entry(link_, entry);
+    const auto written = static_cast<std::ptrdiff_t>(entries_->size());
+    on_commit(
+        [entries = entries_, written] { entries->erase(entries->begin(), entries->begin() + written); });
 }
 
 }  // namespace onerepl::pg

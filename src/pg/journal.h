@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <memory>
 
 namespace onerepl::pg {
 
@@ -24,9 +25,9 @@ class JournalBuffer : public Journal {
     /// Of entries that say the same, critical ones apart, no more than some are kept within some seconds:
     /// whoever makes them come does not fill the table (P22). The next one says how many were left out.
     void write(JournalEntry entry) override;
-    bool empty() const { return entries_.empty(); }
-    /// In a transaction with SPI connected. Writes all entries as write_journal_entry does. If one of them
-    /// fails, that one and those behind it are kept for the next time.
+    bool empty() const { return entries_->empty(); }
+    /// In an in_transaction, once. Writes all entries as write_journal_entry does. They are kept for the next
+    /// time until the transaction has committed (P20).
     void flush();
 
   private:
@@ -37,7 +38,7 @@ class JournalBuffer : public Journal {
     bool is_said_too_often(JournalEntry& entry);
 
     int link_;
-    std::deque<JournalEntry> entries_;
+    std::shared_ptr<std::deque<JournalEntry>> entries_ = std::make_shared<std::deque<JournalEntry>>();
     std::map<std::string, Said> said_;  // by message
 };
 

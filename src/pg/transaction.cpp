@@ -11,6 +11,9 @@ extern "C" {
 #include "utils/snapmgr.h"
 }
 
+#include <utility>
+#include <vector>
+
 namespace onerepl::pg {
 
 namespace {
@@ -24,6 +27,8 @@ void abort_transaction() {
         RESUME_INTERRUPTS();
     });
 }
+
+std::vector<std::function<void()>> at_commit;
 
 enum class End { commit, roll_back };
 
@@ -60,6 +65,7 @@ void subtransaction(const std::function<void()>& work, End end) {
 void in_transaction(const std::function<void()>& work, bool one_snapshot,
                     const std::function<void()>& before_snapshot) {
     const MemoryContext memory = CurrentMemoryContext;
+    at_commit.clear();
     try {
         call([&] {
             SetCurrentStatementStartTimestamp();
@@ -86,6 +92,11 @@ void in_transaction(const std::function<void()>& work, bool one_snapshot,
         MemoryContextSwitchTo(memory);
         throw;
     }
+    for (const auto& each : std::exchange(at_commit, {})) each();
+}
+
+void on_commit(std::function<void()> work) {
+    at_commit.push_back(std::move(work));
 }
 
 void commit_without_wait() {

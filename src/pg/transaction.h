@@ -22,6 +22,10 @@ void in_subtransaction(const std::function<void()>& work);
 /// The same, but rolled back in the end also when `work` succeeds.
 void in_trial_subtransaction(const std::function<void()>& work);
 
+/// Runs `work` when the current in_transaction has committed, and never if it fails: memory learns nothing
+/// that the database does not have (P20). `work` must not fail.
+void on_commit(std::function<void()> work);
+
 /// The current transaction's commit does not wait for the disk.
 void commit_without_wait();
 

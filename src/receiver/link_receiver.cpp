@@ -29,6 +29,8 @@ namespace {
 constexpr Time first_retry = 200 * millisecond;
 constexpr Time longest_retry = 30 * second;
 constexpr Time contact_interval = 1 * second;
+/// Bytes of a nonce that name the link's start (P10).
+constexpr std::ptrdiff_t start_length = 8;
 
 /// What is kept in memory is read again this often, whether or not somebody gave an order.
 constexpr Time reload_interval = 1 * second;
@@ -36,11 +38,10 @@ constexpr Time reload_interval = 1 * second;
 /// Gives the position's sequence number.
 std::int64_t load_position(const Link& link, CentralState& state) {
     std::int64_t seq = 0;
-    state.start = link.start.value_or(0);
-    state.start_identity = link.start_identity;
     state.started = link.start.has_value();
-    state.written = state.start;
-    state.identity = state.start_identity;
+    if (!state.started) return seq;
+    state.start = *link.start;
+    state.start_identity = link.start_identity;
     pg::query("SELECT written, identity, seq FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1",
               {link.id}, [&](const pg::Row& row) {
                   state.written = row.number(0);
@@ -84,11 +85,6 @@ const char* state_name(const RemoteHeader& header) {
     return header.blocked_at != 0 ? "blocked" : "running";
 }
 
-void reload(Link& link) {
-    for (Link& fresh : load_links(Role::central))
-        if (fresh.id == link.id) link = std::move(fresh);
-}
-
 }  // namespace
 
 struct LinkReceiver::Turn {
@@ -117,8 +113,22 @@ LinkReceiver::LinkReceiver(Link link, const Uuid& own_id)
     : link_(std::move(link)), own_id_(own_id), journal_(link_.id), applier_(link_.id) {}
 
 void LinkReceiver::update(const Link& link) {
-    if (link.start != link_.start && link_.start) applier_.forget();
+    const bool anew = link.challenge != link_.challenge;
     link_ = link;
+    if (!anew) return;
+    applier_.forget();
+    retry_at_ = retry_wait_ = contact_stored_ = 0;
+    kept_.there = false;
+}
+
+/// P20: of the memory that receivers share, what an earlier start has left means nothing to this one: its
+/// numbers may begin anywhere.
+void LinkReceiver::begin_start() {
+    if (shared_->challenge == link_.challenge) return;
+    const std::uint64_t turns = shared_->turns;
+    *shared_ = {};
+    shared_->challenge = link_.challenge;
+    shared_->turns = turns;
 }
 
 CentralConfig LinkReceiver::config() const {
@@ -151,7 +161,8 @@ LinkReceiver::LinkState LinkReceiver::load_state() {
     kept_.loaded_at = worker::now();
     LinkState state;
     pg::in_transaction([&] {
-        reload(link_);
+        for (const Link& fresh : load_links(Role::central))
+            if (fresh.id == link_.id) update(fresh);
         state.position_seq = load_position(link_, state.central);
         load_waiting(link_.id, state.central);
         state.known = load_failures(link_.id);
@@ -159,6 +170,7 @@ LinkReceiver::LinkState LinkReceiver::load_state() {
     });
     state.central.paused = link_.paused;
     state.central.stop = link_.stop;
+    begin_start();
     return state;
 }
 
@@ -179,35 +191,69 @@ Bytes LinkReceiver::receive(const OpenedBody& opened) {
     const Body& body = opened.body;
     begin_turn();
     Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
+    if (!answers_this_start(body)) return encode_reply(body, {turn.central.header(), {}});
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
-    if (!addressed_here(body)) {
-        turn.central.stop(Stop::wrong_peer);
-    } else if (answers_this_start(turn, body)) {
+    if (addressed_here(body)) {
         read_messages(turn, opened.frames);
+        store_start(turn);
         write_ready(turn);
     } else {
-        finish(turn);
-        return encode_reply(body, {turn.central.header(), {}});
+        turn.central.stop(Stop::wrong_peer);
     }
     finish(turn);
+    end_trouble();
     const Reply reply = turn.central.reply(worker::now());
     keep_state(turn);
     return encode_reply(body, reply);
 }
 
-/// P9: it is from the remote that the link is bound to, and meant for this database.
+std::string LinkReceiver::put_off(const pg::ErrorReport& error) {
+    const std::string told = error.message + " (SQLSTATE " + error.sqlstate + ")";
+    SharedLink* const seen = static_cast<SharedLink*>(shared::link_memory(link_.id));
+    SharedLink& noted = seen != nullptr ? *seen : own_shared_;
+    if (told.compare(0, sizeof noted.trouble - 1, noted.trouble) != 0) {
+        strlcpy(noted.trouble, told.c_str(), sizeof noted.trouble);
+        pg::call([&] {
+            ereport(LOG, (errmsg("onerepl, link \"%s\": what the remote sends is put off: %s",
+                                 link_.name.c_str(), told.c_str()),
+                          error.detail.empty() ? 0 : errdetail_internal("%s", error.detail.c_str()),
+                          error.context.empty() ? 0 : errcontext("%s", error.context.c_str())));
+        });
+        journal_.write({Level::warning,
+                        "P22",
+                        "what the remote sends is put off: " + told,
+                        "It is tried again by itself once the cause is gone; the server log has more.",
+                        {}});
+    }
+    return "the central can not take it just now: " + told;
+}
+
+void LinkReceiver::end_trouble() {
+    if (shared_->trouble[0] == '\0') return;
+    shared_->trouble[0] = '\0';
+    journal_.write({Level::information, "P22", "what the remote sends is taken again", "", {}});
+}
+
+/// P9: it is from the remote that the link is bound to, or waits for, and meant for this database.
 bool LinkReceiver::addressed_here(const Body& body) const {
     const bool from_remote =
-        link_.peer && body.parties.remote == *link_.peer && body.parties.remote != own_id_;
+        (!link_.peer || body.parties.remote == *link_.peer) && body.parties.remote != own_id_;
     return from_remote && (is_zero(body.parties.central) || body.parties.central == own_id_);
 }
 
-/// P10: a central that has not started takes its start from a body of now only: one that names an answer
-/// which this central gave since the link was made or started anew. A recorded body of an earlier start can
-/// not. Started links know old from new by number.
-bool LinkReceiver::answers_this_start(const Turn& turn, const Body& body) const {
-    return turn.central.state().started || body.reply_to == link_.challenge;
+/// P10: a body counts only if it names an answer which this central gave since the link was made or started
+/// anew. What was recorded before can not: it would bind the link to a former remote, or stop it. Of the
+/// bodies of one start numbers tell old from new.
+bool LinkReceiver::answers_this_start(const Body& body) const {
+    return std::equal(body.reply_to.begin(), body.reply_to.begin() + start_length, link_.challenge.begin());
+}
+
+/// All answers of a start begin alike, so that no memory of them is needed.
+Nonce LinkReceiver::next_nonce() const {
+    Nonce nonce = random_array<Nonce>();
+    std::copy_n(link_.challenge.begin(), start_length, nonce.begin());
+    return nonce;
 }
 
 Time LinkReceiver::look() {
@@ -249,7 +295,7 @@ void LinkReceiver::take_message(Turn& turn, const FrameResult& frame) {
     }
     if (const auto* description = std::get_if<Description>(message)) {
         if (const auto table = decode_description(description->description))
-            pg::in_transaction([&] {
+            in_this_start([&] {
                 pg::execute(
                     "INSERT INTO onerepl.remote_description (link, id, description) VALUES ($1, $2, $3)"
                     " ON CONFLICT DO NOTHING",
@@ -259,8 +305,7 @@ void LinkReceiver::take_message(Turn& turn, const FrameResult& frame) {
     const auto* transfer = std::get_if<ObjectTransfer>(message);
     if (!transfer) return turn.central.take(*message);
     const Offer offer = turn.central.offer(*transfer);
-    if (offer == Offer::replace)
-        pg::in_transaction([&] { delete_waiting(link_.id, {transfer->n, transfer->n}); });
+    if (offer == Offer::replace) in_this_start([&] { delete_waiting(link_.id, {transfer->n, transfer->n}); });
     if (offer == Offer::take || offer == Offer::replace) turn.incoming.add(*transfer, frame.bytes);
 }
 
@@ -331,7 +376,8 @@ Number LinkReceiver::last_position() const {
 }
 
 void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
-    if (outcome.written > turn.central.state().written) turn.central.applied(outcome.written);
+    const bool moved = outcome.written > turn.central.state().written;
+    if (moved) turn.central.applied(outcome.written);
     if (outcome.lacking_description) {
         turn.central.lacking(std::span(&*outcome.lacking_description, 1));
         turn.over = true;
@@ -349,7 +395,7 @@ void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
     const std::string& sqlstate = outcome.transient->sqlstate;
     note_put_off(turn, sqlstate,
                  "writing is put off: " + outcome.transient->message + " (SQLSTATE " + sqlstate + ")");
-    retry_wait_ = retry_wait_ == 0 ? first_retry : std::min(retry_wait_ * 2, longest_retry);
+    retry_wait_ = retry_wait_ == 0 || moved ? first_retry : std::min(retry_wait_ * 2, longest_retry);
     retry_at_ = worker::now() + retry_wait_;
     turn.over = true;
 }
@@ -366,23 +412,26 @@ void LinkReceiver::note_put_off(Turn& turn, const std::string& sqlstate, const s
 /// What the turn has to leave behind in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
     const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
-    if (!must_store_state(turn) && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
+    const Stop stop = turn.central.stopped();
+    if (stop == link_.stop && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
         !turn.failed && journal_.empty() && !contact && !turn.put_off)
         return;
     pg::in_transaction([&] {
         pg::commit_without_wait();
         for (const Range& range : turn.central.evicted()) delete_waiting(link_.id, range);
         spool(turn);
-        store_state(turn);
+        if (stop != link_.stop) store_stop(link_, stop);
         if (turn.failed) store_failures(link_.id, *turn.failed);
         if (contact) {
             store_contact(link_.id, {"", turn.header->last, state_name(*turn.header)});
-            contact_stored_ = worker::now();
+            pg::on_commit([this] { contact_stored_ = worker::now(); });
         }
-        if (turn.put_off) store_put_off(link_.id, *turn.put_off);
+        if (turn.put_off) {
+            store_put_off(link_.id, *turn.put_off);
+            pg::on_commit([this] { shared_->put_off_stored = true; });
+        }
         journal_.flush();
     });
-    if (turn.put_off) shared_->put_off_stored = true;
 }
 
 void LinkReceiver::spool(Turn& turn) {
@@ -392,19 +441,29 @@ void LinkReceiver::spool(Turn& turn) {
     turn.central.spooled();
 }
 
-/// S_b is written with the rows; a start without rows has no row in onerepl.applied.
-bool LinkReceiver::must_store_state(const Turn& turn) const {
+/// P20: the remote, the start and the first position are one commit, before anything is written: a link with
+/// a position has its start, whatever ends this process when.
+void LinkReceiver::store_start(Turn& turn) {
     const CentralState& state = turn.central.state();
-    return (state.started && !link_.start) || state.stop != link_.stop;
+    if (!state.started || link_.start) return;
+    Link started = link_;
+    started.peer = turn.body->parties.remote;
+    started.start = state.start;
+    started.start_identity = state.start_identity;
+    pg::in_transaction([&] {
+        pg::commit_without_wait();
+        onerepl::store_start(started);
+        store_position(link_.id, ++turn.position_seq, state.start, state.start_identity);
+    });
+    update(started);
 }
 
-void LinkReceiver::store_state(Turn& turn) {
-    if (!turn.central.state_changed()) return;
-    const CentralState& state = turn.central.state();
-    if (state.started && !link_.start)
-        pg::execute("UPDATE onerepl.link SET start = $2, start_identity = $3 WHERE id = $1",
-                    {link_.id, state.start, ByteView(state.start_identity)});
-    if (state.stop != link_.stop) store_stop(link_, state.stop);
+/// Where the link's lock may be another's: `work` in a transaction, unless the link was started anew since it
+/// was loaded; it is not while that transaction lives. What the queue holds is of one start (P20).
+void LinkReceiver::in_this_start(const std::function<void()>& work) {
+    pg::in_transaction([&] {
+        if (is_this_start(link_)) work();
+    });
 }
 
 /// Another receiver has the link: what is new goes to the queue, where that one finds it, and nothing is
@@ -418,11 +477,11 @@ Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
     Turn turn(worker::now(), config(), load_state(), scratch.waits, silent);
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
-    if (turn.central.state().started) {
+    if (turn.central.state().started && answers_this_start(body) && addressed_here(body)) {
         read_messages(turn, opened.frames);
-        // The other one's commits may not be on disk yet: the answer names S_b, so it waits for a commit
-        // behind them.
-        pg::in_transaction([&] {
+        in_this_start([&] {
+            // The other one's commits may not be on disk yet: the answer names S_b, so it waits for a commit
+            // behind them.
             if (turn.central.stopped() == Stop::none) spool(turn);
             pg::execute("SELECT pg_catalog.pg_current_xact_id()");
         });
@@ -434,7 +493,7 @@ Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
 Bytes LinkReceiver::encode_reply(const Body& body, const Reply& reply) const {
     Body answer;
     answer.parties = {body.parties.remote, own_id_};
-    answer.nonce = reply.header.started ? random_array<Nonce>() : link_.challenge;
+    answer.nonce = next_nonce();
     answer.reply_to = body.nonce;
     answer.header = reply.header;
     for (const Message& message : reply.messages) encode_frame(answer.parties, message, answer.frames);

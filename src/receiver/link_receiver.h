@@ -7,6 +7,7 @@
 #include "receiver/failures.h"
 #include "receiver/incoming.h"
 #include "receiver/opener.h"
+#include "receiver/shared_link.h"
 #include "worker/link.h"
 
 #include <functional>
@@ -18,11 +19,15 @@ class LinkReceiver {
     LinkReceiver(Link link, const Uuid& own_id);
 
     const Link& link() const { return link_; }
+    /// The link as its table has it now. What is kept in memory ends with a start of the link (P20).
     void update(const Link& link);
 
     /// An authentic body of A came. Gives the body of the answer, encoded. Outside of a transaction. Throws
-    /// what is transient: nothing was confirmed then.
+    /// what keeps it from that: nothing was confirmed then.
     Bytes receive(const OpenedBody& opened);
+    /// `receive` threw `error`: all of the body is put off, whatever it was (P22). Told once for a cause, in
+    /// the server log, the journal and the status. Gives one line for the remote. Outside of a transaction.
+    std::string put_off(const pg::ErrorReport& error);
     /// Looks at the queue without a body: writes what can be written (after a resolution, after a transient
     /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
     /// may wait, in microseconds.
@@ -37,13 +42,6 @@ class LinkReceiver {
         std::int64_t position_seq = 0;
         bool memory_holds = false;  // apply::Options
     };
-    /// In shared memory, for whoever holds the link's lock.
-    struct SharedLink {
-        CentralWaits waits;
-        std::uint64_t turns;  // of all receivers
-        bool put_off_stored;  // onerepl.contact has what follows
-        char put_off[6];      // SQLSTATE of the transient error that keeps writing off; empty: none
-    };
     /// What this receiver's last turn left, if nothing is queued or failed. It holds as long as no other
     /// receiver had a turn, nobody gave an order, and it is young.
     struct Kept {
@@ -54,7 +52,8 @@ class LinkReceiver {
         LinkState state;
     };
     bool addressed_here(const Body& body) const;
-    bool answers_this_start(const Turn& turn, const Body& body) const;
+    bool answers_this_start(const Body& body) const;
+    Nonce next_nonce() const;
     void read_messages(Turn& turn, const std::vector<FrameResult>& frames);
     void take_message(Turn& turn, const FrameResult& frame);
     void write_ready(Turn& turn);
@@ -63,13 +62,15 @@ class LinkReceiver {
     void take_outcome(Turn& turn, const apply::Outcome& outcome);
     void note_put_off(Turn& turn, const std::string& sqlstate, const std::string& reason);
     void finish(Turn& turn);
+    void end_trouble();
     void spool(Turn& turn);
-    bool must_store_state(const Turn& turn) const;
-    void store_state(Turn& turn);
+    void store_start(Turn& turn);
+    void in_this_start(const std::function<void()>& work);
     Bytes encode_reply(const Body& body, const Reply& reply) const;
     Bytes receive_without_lock(const OpenedBody& opened);
     CentralConfig config() const;
     void begin_turn();
+    void begin_start();
     LinkState load_state();
     void keep_state(const Turn& turn);
     Number last_position() const;

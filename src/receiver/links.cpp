@@ -8,8 +8,7 @@ extern "C" {
 }
 
 #include "pg/settings.h"
-#include "pg/spi.h"
-#include "pg/transaction.h"
+#include "pg/guard.h"
 
 #include <algorithm>
 
@@ -31,7 +30,10 @@ void stop_opener(int, Datum) {
 }  // namespace
 
 void Links::load() {
-    own_id_ = load_database_id();
+    const Uuid own_id = load_database_id();
+    // The extension was created anew: these are other links.
+    if (own_id != own_id_) links_.clear();
+    own_id_ = own_id;
     std::vector<Link> links = load_links(Role::central);
     std::erase_if(links_, [&](const auto& known) {
         return std::none_of(links.begin(), links.end(),
@@ -73,7 +75,7 @@ std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t p
     const auto& parsed = std::get<BodyAddress>(address);
     if (parsed.direction != 0) return NoLink{400, "the body is not one of a remote"};
     LinkReceiver* link = bound_to(parsed.parties.remote);
-    if (!link) return find_unbound(body.bytes(), parsed);
+    if (!link) return find_unbound(body.bytes());
     Opened opened = opener_.take(body, view(link->link().secret), max_frames());
     if (const auto* error = std::get_if<BodyError>(&opened)) return refuse(*error);
     return Found{link, std::move(std::get<OpenedBody>(opened))};
@@ -88,7 +90,7 @@ LinkReceiver* Links::bound_to(const Uuid& remote) {
 /// The first link whose secret fits and that waits for its remote; or one that has another remote, which is
 /// then wrong_peer: whoever knows the secret, but has another identifier, is a database that was created anew
 /// or restored (P9).
-std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes, const BodyAddress& address) {
+std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes) {
     LinkReceiver* other = nullptr;
     OpenedBody body;
     for (auto& [id, link] : links_) {
@@ -98,20 +100,11 @@ std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes, const Bod
             return refuse(*error);
         }
         body = std::move(std::get<OpenedBody>(opened));
-        if (!link->link().peer && adopt(*link, address.parties.remote))
-            return Found{link.get(), std::move(body)};
+        if (!link->link().peer) return Found{link.get(), std::move(body)};
         other = link.get();
     }
     if (!other) return NoLink{404, "the remote is not known here, or its secret is another one"};
     return Found{other, std::move(body)};
-}
-
-bool Links::adopt(LinkReceiver& link, const Uuid& remote) {
-    pg::in_transaction([&] {
-        bind_peer(link.link().id, remote);
-        load();
-    });
-    return link.link().peer == remote;
 }
 
 NoLink Links::refuse(BodyError error) const {

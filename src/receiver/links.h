@@ -37,8 +37,8 @@ class Links {
         OpenedBody body;
     };
     /// Finds the link by the remote's identifier, or, for a remote that is heard of for the first time, by
-    /// the secret that its signature fits (P10), and opens the body. Outside of a transaction; binds a new
-    /// remote to its link. `place`: as `expect` gave it.
+    /// the secret that its signature fits (P10), and opens the body. Changes nothing: the
+    /// link binds a new remote with its start (P20). `place`: as `expect` gave it.
     std::variant<Found, NoLink> find(SealedBody& body, std::uint64_t place);
 
     template <class Each>
@@ -48,9 +48,8 @@ class Links {
 
   private:
     LinkReceiver* bound_to(const Uuid& remote);
-    std::variant<Found, NoLink> find_unbound(ByteView bytes, const BodyAddress& address);
+    std::variant<Found, NoLink> find_unbound(ByteView bytes);
     NoLink refuse(BodyError error) const;
-    bool adopt(LinkReceiver& link, const Uuid& remote);
 
     Uuid own_id_{};
     std::map<int, std::unique_ptr<LinkReceiver>> links_;

@@ -119,8 +119,9 @@ class Receiver : public http::Handler {
             response.body = link->receive(body);
             return response;
         } catch (const pg::Error& error) {
-            if (!pg::is_transient(error.sqlstate())) throw;
-            return http::text_response(503, "the central can not take it just now");
+            return http::text_response(503, link->put_off(error.report()));
+        } catch (const std::bad_alloc&) {
+            return http::text_response(503, link->put_off(pg::Error("53200", "out of memory").report()));
         }
     }
 

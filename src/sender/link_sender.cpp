@@ -234,7 +234,7 @@ std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, cons
     }
     if (!link_.peer) {
         link_.peer = body.parties.central;
-        bind_peer(link_.id, *link_.peer);
+        bind_peer(link_, *link_.peer);
     }
     std::vector<Message> messages;
     for (FrameReader reader(parties(), body.frames); !reader.at_end();) {

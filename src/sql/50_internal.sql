@@ -198,6 +198,12 @@ CREATE FUNCTION onerepl.written_to(link int) RETURNS int8
 $$;
 COMMENT ON FUNCTION onerepl.written_to(int) IS 'S_b of the link (the central).';
 
+CREATE FUNCTION onerepl.trouble(link int) RETURNS text
+    LANGUAGE c STRICT VOLATILE AS 'MODULE_PATHNAME', 'onerepl_trouble'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.trouble(int) IS
+'Why the central could not take the last body of the link, with its SQLSTATE; null: it could. Known without a table.';
+
 CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$

@@ -297,6 +297,9 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT onerepl.lock_central(restart_as_central.link);
+    -- First: then no receiver without that lock adds to the queue what belongs to the start before (P20).
+    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
+                                 database = onerepl.database_id() WHERE l.id = restart_as_central.link;
     DELETE FROM onerepl.applied AS a WHERE a.link = restart_as_central.link;
     DELETE FROM onerepl.waiting AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
@@ -307,8 +310,6 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
     DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;
     DELETE FROM onerepl.differing_row AS d WHERE d.link = restart_as_central.link;
-    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
-                                 database = onerepl.database_id() WHERE l.id = restart_as_central.link;
 $$;
 COMMENT ON FUNCTION onerepl.restart_as_central(int) IS 'B''s part of onerepl_restart_link.';
 

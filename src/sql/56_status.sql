@@ -60,6 +60,9 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         SELECT 'records can not be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
             WHERE c.own_error IS NOT NULL
         UNION ALL
+        SELECT 'the central takes nothing just now', 'See last_error, and onerepl_status() and the server log there. It is tried again by itself.'
+            WHERE c.last_error LIKE 'HTTP status 503 %'
+        UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT format('blocked at %s', first.n), format('Call onerepl_unblock(%L, %s) to go on.', l.name, first.n)
@@ -96,7 +99,8 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
         UNION ALL
-        SELECT 'put off', 'Look at last_error; it is tried again by itself once the cause is gone.' WHERE c.put_off IS NOT NULL
+        SELECT 'put off', 'Look at last_error; it is tried again by itself once the cause is gone.'
+            WHERE coalesce(c.put_off, onerepl.trouble(l.id)) IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
         UNION ALL
@@ -186,7 +190,7 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
-           coalesce(c.put_off, c.own_error, c.last_error),
+           coalesce(c.put_off, onerepl.trouble(l.id), c.own_error, c.last_error),
            CASE WHEN p.problems > 0
                 THEN concat_ws(' ', format('See onerepl.problems: %s problem%s with tables.', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
                             nullif(t.what_to_do, 'Nothing.'))

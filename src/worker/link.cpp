@@ -56,9 +56,21 @@ Uuid load_database_id() {
     return id;
 }
 
-void bind_peer(int link, const Uuid& peer) {
-    pg::execute("UPDATE onerepl.link SET peer = $2 WHERE id = $1 AND peer IS NULL",
-                {link, pg::Param::uuid(peer)});
+void bind_peer(const Link& link, const Uuid& peer) {
+    pg::execute("UPDATE onerepl.link SET peer = $2 WHERE id = $1 AND peer IS NULL AND challenge = $3",
+                {link.id, pg::Param::uuid(peer), pg::Param::uuid(link.challenge)});
+}
+
+void store_start(const Link& link) {
+    pg::execute(
+        "UPDATE onerepl.link SET peer = $2, start = $3, start_identity = $4 WHERE id = $1 AND challenge = $5",
+        {link.id, pg::Param::uuid(*link.peer), *link.start, ByteView(link.start_identity),
+         pg::Param::uuid(link.challenge)});
+}
+
+bool is_this_start(const Link& link) {
+    return pg::execute("SELECT FROM onerepl.link WHERE id = $1 AND challenge = $2 FOR SHARE",
+                       {link.id, pg::Param::uuid(link.challenge)}) > 0;
 }
 
 void store_stop(const Link& link, Stop stop) {

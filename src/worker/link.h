@@ -40,8 +40,16 @@ std::vector<Link> load_links(Role role);
 /// This database's identifier. In a transaction.
 Uuid load_database_id();
 
-/// Binds the link to the peer's identifier at the first authentic contact. In a transaction.
-void bind_peer(int link, const Uuid& peer);
+/// The remote binds the link to the central's identifier at the first authentic contact, unless it was
+/// started anew since it was loaded. In a transaction.
+void bind_peer(const Link& link, const Uuid& peer);
+
+/// The central's: peer, start and its identity, as `link` has them. In the transaction of the first position
+/// (P20), under the link's lock.
+void store_start(const Link& link);
+
+/// Whether this is still the link's start; if so it stays it while the transaction lives.
+bool is_this_start(const Link& link);
 
 /// Stops the link for good (P9), unless it was started anew since it was loaded. In a transaction.
 void store_stop(const Link& link, Stop stop);

@@ -341,7 +341,7 @@ void set_capture_stopped(bool stopped) {
     with_own([&](Database& database) { database.capture_stopped = stopped; });
 }
 
-void* link_memory(int link) {
+void* link_memory(int link, bool make) {
     if (!state) return nullptr;
     LinkKey* found = nullptr;
     LinkKey* unused = nullptr;
@@ -351,7 +351,7 @@ void* link_memory(int link) {
         if (each.database == InvalidOid && !unused) unused = &each;
         if (found) break;
     }
-    if (!found && unused) {
+    if (!found && unused && make) {
         found = unused;
         *found = {MyDatabaseId, link};
         memset(&state->link_memory[found - state->links], 0, sizeof(LinkMemory));

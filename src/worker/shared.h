@@ -80,8 +80,9 @@ bool capture_stopped();
 void set_capture_stopped(bool stopped);
 
 /// Memory of a link of the current database that its receivers share, link_memory_size bytes, zero at first.
-/// Whoever holds the link's lock may use it. Null when max_links are in use.
-void* link_memory(int link);
+/// Whoever holds the link's lock may use it. Null when max_links are in use, or it is not there and not to be
+/// made.
+void* link_memory(int link, bool make = true);
 
 /// DROP DATABASE and its like: the workers of `database` end and are not started again before
 /// resume_database, or before a minute has passed. Waits until they are gone, at most 10 s. May ereport.

@@ -36,6 +36,7 @@ RemoteHeader remote_header_from(const test::Section& section) {
 
 CentralHeader central_header_from(const test::Section& section) {
     return {.started = section.flag("started"),
+            .taken = section.flag("taken"),
             .written = section.number("written"),
             .identity = section.id("identity"),
             .held = section.number("held"),

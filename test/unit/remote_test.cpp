@@ -32,7 +32,7 @@ class RemoteTest : public testing::Test {
     }
     CentralHeader central(Number written, Number held = 0) {
         CentralHeader header;
-        header.started = true;
+        header.started = header.taken = true;
         header.written = written;
         header.identity = *history.identity(written);
         header.held = std::max(written, held);
@@ -384,7 +384,7 @@ TEST_F(RemoteTest, P9NamesABatchOfWhatBHoldsAndHasNotWritten) {
 
 TEST_F(RemoteTest, P9ACentralThatHasNotStartedAlthoughItConfirmed) {
     begin(9, 5);
-    answer(send(), CentralHeader{});
+    answer(send(), CentralHeader{.taken = true});
     EXPECT_EQ(remote->stopped(), Stop::central_lost_history);
 }
 

@@ -137,9 +137,9 @@ def remote_header(start, start_identity, confirmed, last, sent, blocked_at, paus
     return out
 
 
-def central_header(started, flow, stop, written, identity_there, held, room, failed_at):
+def central_header(started, taken, flow, stop, written, identity_there, held, room, failed_at):
     return (
-        struct.pack(">BBBQ", started, flow, stop, written)
+        struct.pack(">BBBQ", started | taken << 1, flow, stop, written)
         + identity_there
         + struct.pack(">QQQ", held, room, failed_at)
     )
@@ -401,7 +401,7 @@ def bodies():
     start_identity = identity(FIRST_BATCH, 30)
     to_central = {"start": 30, "start_identity": start_identity, "confirmed": 40, "last": 43, "sent": 41}
     to_central |= {"blocked_at": 43, "paused": 1, "stop": 0}
-    to_remote = {"started": 1, "flow": 1, "stop": 0, "written": 41, "identity": identity(SECOND_BATCH, 41)}
+    to_remote = {"started": 1, "taken": 1, "flow": 1, "stop": 0, "written": 41, "identity": identity(SECOND_BATCH, 41)}
     to_remote |= {"held": 42, "room": 1 << 28, "failed_at": 42}
     transfers = frame(1, 41, INSERT, flags=1) + frame(1, 42, record("D", 7, old_key=[BIGINT_42, INTEGER_4]), flags=1)
     answers = frame(4, 41, range_list([(41, 41)])) + frame(6, 41)
