@@ -92,7 +92,7 @@ void run_check(Batch& batch, std::size_t i) {
     batch.n = check.n;
     batch.branch_column = check.branch_column;
     Table* table = open_table(batch, check.table);
-    const Rights rights = become_owner(table);
+    const pg::Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
     if (fetch_living(table, check.tid)) {
         if (check.overwrite) {
@@ -105,7 +105,7 @@ void run_check(Batch& batch, std::size_t i) {
     }
     MemoryContextSwitchTo(before);
     ResetPerTupleExprContext(table->estate);
-    return_from(rights);
+    pg::return_from(rights);
 }
 
 void run_checks(Batch& batch) {

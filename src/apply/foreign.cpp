@@ -86,8 +86,8 @@ Number number_of_result(int column) {
     return is_null ? 0 : static_cast<Number>(DatumGetInt64(value));
 }
 
-Rights become_user_of(const ForeignPlace* place) {
-    return become(place->user, restriction_of(place->user));
+pg::Rights become_user_of(const ForeignPlace* place) {
+    return pg::become(place->user);
 }
 
 // ---------------------------------------------------------------- the foreign table of positions
@@ -162,7 +162,7 @@ void add_hint(void*) {
 
 /// A statement about the place's row of positions: the first three parameters say which it is.
 uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Number number) {
-    const Rights before = become_user_of(place);
+    const pg::Rights before = become_user_of(place);
     ErrorContextCallback context;
     context.callback = add_hint;
     context.arg = nullptr;
@@ -174,7 +174,7 @@ uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Numb
     const uint64 count =
         run_sql(psprintf(format, quote_identifier(get_rel_name(place->positions))), 4, types, values);
     error_context_stack = context.previous;
-    return_from(before);
+    pg::return_from(before);
     return count;
 }
 
@@ -240,7 +240,7 @@ ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
     place->server = server;
     place->table = table;
     place->user = user;
-    const Rights caller = become(batch.user, 0);
+    const pg::Rights caller = pg::become(batch.user, 0, false);
     Number known_position;
     const Datum link = link_and_known(batch, place, &known_position);
     place->positions = find_positions(server);
@@ -248,7 +248,7 @@ ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
     grant_positions(place);
     lock_position(place, link);
     check_position(place, known_position);
-    return_from(caller);
+    pg::return_from(caller);
     MemoryContextSwitchTo(before);
     place->next = batch.places;
     batch.places = place;
@@ -317,7 +317,7 @@ ForeignPlace* place_of(Batch& batch, Oid partition) {
     const Oid table = topmost_of(partition);
     for (ForeignPlace* place = batch.places; place != nullptr; place = place->next)
         if (place->server == server && place->table == table) return place;
-    return open_place(batch, server, table, owner_of(partition));
+    return open_place(batch, server, table, pg::owner_of(partition));
 }
 
 bool is_left_out(Batch& batch, Table* partition) {
@@ -329,7 +329,7 @@ bool is_left_out(Batch& batch, Table* partition) {
 List* parts_to_write(Batch& batch, Oid relation) {
     const bool is_part = get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE;
     if (!is_part && !has_foreign_partitions(relation)) return list_make1_oid(relation);
-    const Oid owner = owner_of(relation);
+    const Oid owner = pg::owner_of(relation);
     List* parts = NIL;
     ListCell* cell;
     foreach (cell, find_all_inheritors(relation, RowExclusiveLock, nullptr)) {
@@ -365,7 +365,7 @@ bool is_ahead(Batch& batch, Oid relation) {
 void move_positions(Batch& batch) {
     for (ForeignPlace* place = batch.places; place != nullptr; place = place->next) {
         if (place->written <= place->held) continue;
-        const Rights caller = become(batch.user, 0);
+        const pg::Rights caller = pg::become(batch.user, 0, false);
         Number before;
         const Datum link = link_and_known(batch, place, &before);
         if (run_on_position(place, link,
@@ -380,7 +380,7 @@ void move_positions(Batch& batch) {
             "INSERT INTO onerepl.foreign_position AS p (link, server, relation, written) VALUES ($1, $2, "
             "$3, $4) ON CONFLICT (link, server, relation) DO UPDATE SET written = excluded.written",
             4, types, values);
-        return_from(caller);
+        pg::return_from(caller);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "apply/key_range.h"
 
 #include "pg/array_text.h"
+#include "pg/rights.h"
 #include "refresh/key_order.h"
 
 extern "C" {
@@ -95,7 +96,10 @@ std::string key_text(const Target& target, const KeyColumn& column, int place, c
     return pg::call([&] {
         bool is_null, is_varlena;
         Oid output;
+        // A domain's checks are its user's code (P19).
+        const pg::Rights rights = pg::become(pg::owner_of(target.relation));
         const Datum ours = convert_value(target, target.columns[place], value, &is_null);
+        pg::return_from(rights);
         getTypeOutputInfo(column.type, &output, &is_varlena);
         return static_cast<const char*>(is_null ? "" : OidOutputFunctionCall(output, ours));
     });
@@ -119,13 +123,13 @@ bool is_in_range(const Target& target, const std::vector<Value>& row, const std:
 
 /// unnest() of several arrays must be written without its schema.
 std::string listed_keys(const std::vector<KeyColumn>& columns, int first,
-                        const std::vector<std::string>& more) {
+                        const std::vector<std::string>& more, const std::string& alias) {
     std::vector<std::string> names, lists;
     for (std::size_t k = 0; k < columns.size(); k++) names.push_back("k" + std::to_string(k + 1));
     names.insert(names.end(), more.begin(), more.end());
     for (std::size_t i = 0; i < names.size(); i++)
         lists.push_back("CAST($" + std::to_string(first + static_cast<int>(i)) + " AS pg_catalog.text[])");
-    return "unnest(" + refresh::list_of(lists) + ") AS k " + refresh::row_of(names);
+    return "unnest(" + refresh::list_of(lists) + ") AS " + alias + " " + refresh::row_of(names);
 }
 
 std::string is_listed(const std::vector<KeyColumn>& columns) {
@@ -135,6 +139,17 @@ std::string is_listed(const std::vector<KeyColumn>& columns) {
         equal += (k > 0 ? " AND " : "") + refresh::ordered("t." + columns[k].name, order) +
                  " OPERATOR(pg_catalog.=) " +
                  refresh::ordered_bound("k.k" + std::to_string(k + 1), columns[k].type, order);
+    }
+    return equal;
+}
+
+std::string are_same_listed(const std::vector<KeyColumn>& columns) {
+    std::string equal;
+    for (std::size_t k = 0; k < columns.size(); k++) {
+        const auto value = [&](const char* list) {
+            return refresh::ordered_bound(list + std::to_string(k + 1), columns[k].type, columns[k].order);
+        };
+        equal += (k > 0 ? " AND " : "") + value("t.k") + " OPERATOR(pg_catalog.=) " + value("k.k");
     }
     return equal;
 }

@@ -32,11 +32,13 @@ std::string range_condition(const Target& target, const std::vector<KeyColumn>& 
 std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk);
 
 /// Keys that are given as parameters from number `first` on, an array of texts for each column (k1, k2 ...,
-/// and those that `more` names): the FROM item `k`, and the condition that it is the key of a row of the
+/// and those that `more` names): the FROM item `alias`, and the condition that it is the key of a row of the
 /// table `t`. search_path must be pg_catalog.
 std::string listed_keys(const std::vector<KeyColumn>& columns, int first,
-                        const std::vector<std::string>& more = {});
+                        const std::vector<std::string>& more = {}, const std::string& alias = "k");
 std::string is_listed(const std::vector<KeyColumn>& columns);
+/// The condition that rows of two such items, `t` and `k`, have the same key.
+std::string are_same_listed(const std::vector<KeyColumn>& columns);
 
 /// A key column's value as text of our type.
 std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value);

@@ -478,11 +478,11 @@ void write_row(Batch& batch, Target& target, const Record& record) {
     ErrorContextCallback context;
     begin_context(context, row);
     row.table = table_of(batch, target);
-    const Rights rights = become_owner(row.table);
+    const pg::Rights rights = become_owner(row.table);
     if (target.converts) use_encoding(target.encoding);
     write_operation(row);
     if (target.converts) SetClientEncoding(GetDatabaseEncoding());
-    return_from(rights);
+    pg::return_from(rights);
     error_context_stack = context.previous;
     MemoryContextSwitchTo(before);
 }

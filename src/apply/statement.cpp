@@ -3,10 +3,10 @@
 
 #include "apply/reach.h"
 #include "apply/told.h"
-#include "apply/rights.h"
 #include "capture/statement.h"
 #include "pg/fixed_settings.h"
 #include "pg/journal.h"
+#include "pg/rights.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -31,8 +31,8 @@ std::string quoted(const TableDescription& table) {
 Oid owner_of_named(int link, Target& target, const NewName& name) {
     const Oid relation = reach(link, target);
     return pg::call([&] {
-        if (!name.old_schema.empty()) return owner_of_schema(name.old_schema.c_str());
-        return OidIsValid(relation) ? owner_of(relation) : owner_of_schema(target.schema.c_str());
+        if (!name.old_schema.empty()) return pg::owner_of_schema(name.old_schema.c_str());
+        return OidIsValid(relation) ? pg::owner_of(relation) : pg::owner_of_schema(target.schema.c_str());
     });
 }
 
@@ -228,7 +228,7 @@ NewName execute(int link, Number n, const Sql& sql, Target* target, const NewNam
     const std::string missing = with_settings(sql, [&] {
         check_told(link, sql.text, sql.search_path);
         const TellingBy telling(link);
-        run_as(role, [&] {
+        pg::run_as(role, [&] {
             pg::call(
                 [&] { capture::execute_statements(sql.search_path.c_str(), sql.text.c_str(), recording); });
         });

@@ -67,7 +67,7 @@ void remove_surplus(const Target& target, const Record& record, const std::vecto
         "SELECT count(*) FROM " + table_expression(target.relation) + " AS t WHERE " + condition;
     by_index([&] {
         if (is_whole(target, parts) &&
-            pg::query_int8(count.c_str(), parameters) == static_cast<std::int64_t>(chunk.row_count))
+            query_as_owner(target.relation, count, parameters) == static_cast<std::int64_t>(chunk.row_count))
             return;
         for (const auto& keys : keys_of(target, chunk, columns))
             parameters.emplace_back(pg::array_text(keys));
@@ -83,7 +83,7 @@ bool clear_range(const Target& target, const Record& record, const std::vector<O
         "SELECT 1::int8 FROM " + table_expression(target.relation) + " AS t WHERE " + condition + " LIMIT 1";
     const std::vector<pg::Param> bounds = bounds_of(target, record.chunk);
     by_index([&] {
-        if (is_whole(target, parts) && !pg::query_int8(look.c_str(), bounds)) return;
+        if (is_whole(target, parts) && !query_as_owner(target.relation, look, bounds)) return;
         for (const Oid part : parts) delete_rows(part, condition, bounds);
     });
     return true;

@@ -124,7 +124,9 @@ Table* make_table(Batch& batch, Oid oid) {
     table->relation = relation;
     table->oid = oid;
     table->owner = relation->rd_rel->relowner;
-    table->restriction = restriction_of(table->owner);
+    table->restriction = pg::restriction_of(table->owner);
+    // To open an index is to simplify its expressions: functions of the owner are called (P19).
+    const pg::Rights rights = pg::become(table->owner);
     table->memory = memory;
     table->is_partitioned = relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
     table->has_foreign = table->is_partitioned && has_foreign_partitions(oid);
@@ -139,6 +141,7 @@ Table* make_table(Batch& batch, Oid oid) {
     table->runs_user_code =
         table->has_triggers || columns_run_user_code(relation) || indexes_run_user_code(table->result);
     open_slots(table);
+    pg::return_from(rights);
     MemoryContextSwitchTo(before);
     return table;
 }
@@ -211,6 +214,10 @@ Table* open_table(Batch& batch, Oid relation) {
     batch.first = table;
     batch.open_count++;
     return table;
+}
+
+pg::Rights become_owner(const Table* table) {
+    return pg::become(table->owner, table->restriction, table->runs_user_code);
 }
 
 void close_tables(Batch& batch) {

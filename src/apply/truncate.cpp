@@ -1,9 +1,9 @@
 // TRUNCATE by SQL: it fires the statement triggers of B, among them those of a chain (B itself a remote).
 #include "apply/truncate.h"
 
-#include "apply/rights.h"
 #include "apply/table.h"
 #include "pg/guard.h"
+#include "pg/rights.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -26,7 +26,7 @@ struct TableFacts {
 TableFacts facts_of(Oid relation) {
     return pg::call([&] {
         TableFacts facts;
-        facts.owner = owner_of(relation);
+        facts.owner = pg::owner_of(relation);
         facts.partitioned = get_rel_relkind(relation) == RELKIND_PARTITIONED_TABLE;
         facts.name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
                                                 get_rel_name(relation));
@@ -58,7 +58,7 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
         list += table_expression(relation);
     }
     for (const auto& list : lists)
-        run_as(list.first, [&] {
+        pg::run_as(list.first, [&] {
             pg::execute(
                 (list.second + (restart_identity ? " RESTART IDENTITY" : " CONTINUE IDENTITY")).c_str());
         });
@@ -79,6 +79,13 @@ void delete_rows(Oid relation, const std::string& condition, const std::vector<p
 std::string table_expression(Oid relation) {
     const TableFacts facts = facts_of(relation);
     return (facts.partitioned ? "" : "ONLY ") + std::string(facts.name);
+}
+
+std::optional<std::int64_t> query_as_owner(Oid relation, const std::string& sql,
+                                           const std::vector<pg::Param>& parameters) {
+    std::optional<std::int64_t> result;
+    pg::run_as(facts_of(relation).owner, [&] { result = pg::query_int8(sql.c_str(), parameters); });
+    return result;
 }
 
 }  // namespace onerepl::apply

@@ -20,4 +20,8 @@ void delete_rows(Oid relation, const std::string& condition, const std::vector<p
 /// "ONLY schema.table", or without ONLY for a partitioned table.
 std::string table_expression(Oid relation);
 
+/// Runs a query with the rights of the table's owner: `pg::query_int8`.
+std::optional<std::int64_t> query_as_owner(Oid relation, const std::string& sql,
+                                           const std::vector<pg::Param>& parameters = {});
+
 }  // namespace onerepl::apply

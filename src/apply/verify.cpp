@@ -1,11 +1,10 @@
 // The central's side of a verification.
 #include "apply/verify.h"
 
-#include "apply/foreign.h"
 #include "apply/key_range.h"
-#include "apply/rights.h"
 #include "apply/truncate.h"
 #include "pg/array_text.h"
+#include "pg/rights.h"
 #include "refresh/digest.h"
 #include "refresh/key_order.h"
 
@@ -14,6 +13,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <functional>
 
 namespace onerepl::apply {
 
@@ -66,17 +66,21 @@ std::vector<std::string> compared_columns(const Target& target) {
     return columns;
 }
 
-/// Whose rights are needed to see what is not committed yet: foreign partitions show it to the user only who
-/// wrote it. Ours: InvalidOid.
-Oid reader_of(const Target& target) {
-    return pg::call([&] {
-        if (!has_foreign_partitions(target.relation)) return InvalidOid;
-        const Oid owner = owner_of(target.relation);
-        return owner == GetUserId() ? InvalidOid : owner;
-    });
+/// Reads the range with the rights of the table's owner, whose code may run (P19). And a foreign partition shows what is
+/// not committed yet to nobody else.
+void read_range(const Target& target, const Chunk& chunk, bool by_key, const std::string& sql,
+                const std::function<void(const pg::Row&)>& each) {
+    const Oid owner = pg::call([&] { return pg::owner_of(target.relation); });
+    const auto read = [&] {
+        pg::run_as(owner, [&] { pg::query(sql.c_str(), bounds_of(target, chunk), each); });
+    };
+    if (by_key)
+        by_index(read);
+    else
+        read();
 }
 
-Digest digest_of_ours(const Target& target, const Chunk& chunk, Oid reader) {
+Digest digest_of_ours(const Target& target, const Chunk& chunk) {
     std::vector<KeyColumn> columns;
     if (!chunk.order.empty()) columns = key_columns(target, chunk);
     const std::string sql = "SELECT CAST(count(*) AS pg_catalog.text), " +
@@ -84,56 +88,58 @@ Digest digest_of_ours(const Target& target, const Chunk& chunk, Oid reader) {
                             table_expression(target.relation) + " AS t WHERE " +
                             range_condition(target, columns, chunk);
     Digest digest;
-    const auto read = [&] {
-        pg::query(sql.c_str(), bounds_of(target, chunk), [&](const pg::Row& row) {
-            digest = {row.text(0), row.text(1)};
-        });
-    };
-    const auto read_as_allowed = [&] {
-        if (OidIsValid(reader))
-            run_as(reader, read);
-        else
-            read();
-    };
-    if (columns.empty())
-        read_as_allowed();
-    else
-        by_index(read_as_allowed);
+    read_range(target, chunk, !columns.empty(), sql, [&](const pg::Row& row) {
+        digest = {row.text(0), row.text(1)};
+    });
     return digest;
 }
 
-/// The statement that notes the rows that differ. Parameters: the range's bounds, `rows_of_remote`, then
-/// link, table, number, and the names of the columns.
-std::string note_rows(const Target& target, const Chunk& chunk, const std::vector<KeyColumn>& columns) {
-    std::vector<std::string> selected, key;
-    for (std::size_t k = 0; k < columns.size(); k++) {
-        selected.push_back("t." + columns[k].name);
-        key.push_back("coalesce(CAST(t." + columns[k].name + " AS pg_catalog.text), k.k" +
-                      std::to_string(k + 1) + ")");
-    }
-    selected.push_back(refresh::digests_of(compared_columns(target)) + " AS \"its digests\"");
-    const auto parameter = [&](std::size_t i) { return "$" + std::to_string(columns.size() + 3 + i); };
+/// Ours, as `rows_of_remote`.
+std::vector<std::vector<std::string>> rows_of_ours(const Target& target, const Chunk& chunk,
+                                                   const std::vector<KeyColumn>& columns) {
+    std::vector<std::string> selected;
+    for (const KeyColumn& column : columns)
+        selected.push_back("CAST(t." + column.name + " AS pg_catalog.text)");
+    selected.push_back(refresh::digests_of(compared_columns(target)));
+    const std::string sql = "SELECT " + refresh::list_of(selected) + " FROM " +
+                            table_expression(target.relation) + " AS t WHERE " +
+                            range_condition(target, columns, chunk);
+    std::vector<std::vector<std::string>> lists(selected.size());
+    read_range(target, chunk, true, sql, [&](const pg::Row& row) {
+        for (std::size_t i = 0; i < lists.size(); i++) lists[i].push_back(row.text(static_cast<int>(i)));
+    });
+    return lists;
+}
+
+/// The statement that notes the rows that differ. Parameters: `rows_of_ours`, `rows_of_remote`, then link, table,
+/// number, and the names of the columns.
+std::string note_rows(const std::vector<KeyColumn>& columns) {
+    const int lists = static_cast<int>(columns.size()) + 1;
+    std::vector<std::string> key;
+    for (std::size_t k = 1; k <= columns.size(); k++)
+        key.push_back("coalesce(t.k" + std::to_string(k) + ", k.k" + std::to_string(k) + ")");
+    const auto parameter = [&](int i) { return "$" + std::to_string(2 * lists + i); };
     return "INSERT INTO onerepl.differing_row (link, relation, n, key, difference, columns)"
            " SELECT " +
            parameter(1) + ", " + parameter(2) + ", " + parameter(3) + ", ARRAY[" + refresh::list_of(key) +
-           "], d.difference, d.columns FROM (SELECT " + refresh::list_of(selected) + " FROM " +
-           table_expression(target.relation) + " AS t WHERE " + range_condition(target, columns, chunk) +
-           ") AS t FULL JOIN " + listed_keys(columns, 3, {"digests"}) + " ON " + is_listed(columns) +
-           " CROSS JOIN LATERAL onerepl.compare_digests(k.digests, t.\"its digests\", CAST(" + parameter(4) +
+           "], d.difference, d.columns FROM " + listed_keys(columns, 1, {"digests"}, "t") + " FULL JOIN " +
+           listed_keys(columns, 1 + lists, {"digests"}) + " ON " + are_same_listed(columns) +
+           " CROSS JOIN LATERAL onerepl.compare_digests(k.digests, t.digests, CAST(" + parameter(4) +
            " AS pg_catalog.text[]), " + std::to_string(refresh::digits_of_column) +
-           ") AS d WHERE k.digests IS DISTINCT FROM t.\"its digests\" LIMIT " +
+           ") AS d WHERE k.digests IS DISTINCT FROM t.digests LIMIT " +
            std::to_string(most_rows_named);
 }
 
 void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
-    std::vector<pg::Param> parameters = bounds_of(target, chunk);
+    const std::vector<KeyColumn> columns = key_columns(target, chunk);
+    std::vector<pg::Param> parameters;
+    for (const auto& list : rows_of_ours(target, chunk, columns)) parameters.emplace_back(pg::array_text(list));
     for (const auto& list : rows_of_remote(target, chunk)) parameters.emplace_back(pg::array_text(list));
     parameters.emplace_back(link);
     parameters.emplace_back(pg::Param::oid(target.relation));
     parameters.emplace_back(n);
     parameters.emplace_back(pg::array_text(names_of_compared(target)));
-    const std::string sql = note_rows(target, chunk, key_columns(target, chunk));
-    by_index([&] { pg::execute(sql.c_str(), parameters); });
+    pg::execute(note_rows(columns).c_str(), parameters);
     pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)", {link, pg::Param::oid(target.relation), n});
 }
 
@@ -174,10 +180,9 @@ void compare_digest(int link, const Target& target, const Record& record, Number
                         "the key of table " + refresh::name_of(target.relation) +
                             " is of another type than at the remote, so that it can not be verified");
     const Digest remote = digest_of_remote(target, chunk);
-    const Oid reader = reader_of(target);
-    const Digest ours = digest_of_ours(target, chunk, reader);
+    const Digest ours = digest_of_ours(target, chunk);
     note_verified(link, target, chunk, n, {remote.rows, ours.rows, remote == ours ? "true" : "false"});
-    if (remote != ours && chunk.row_count > 1 && !OidIsValid(reader)) name_rows(link, target, chunk, n);
+    if (remote != ours && chunk.row_count > 1) name_rows(link, target, chunk, n);
 }
 
 void tell_not_compared(int link, const Target& target, const Record& record, Number n) {

@@ -262,14 +262,14 @@ void report_kept(Oid table) {
 void flush(Batch& batch, Table* table) {
     const bool has_updates = table->updates.count > 0 && table->updates.writing == nullptr;
     if (table->buffered_count == 0 && !has_updates) return;
-    const Rights rights = become_owner(table);
+    const pg::Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
     // The updates may be of rows that are buffered. A row that was inserted behind an update is none that the
     // update could mean.
     if (table->buffered_count > 0) write_buffered(batch, table);
     if (has_updates) write_pending(batch, table);
     MemoryContextSwitchTo(before);
-    return_from(rights);
+    pg::return_from(rights);
 }
 
 void flush_all(Batch& batch) {
@@ -290,6 +290,7 @@ Number oldest_buffered(const Batch& batch) {
 }
 
 Datum default_of(Table* table, AttrNumber attribute, bool* is_null) {
+    const int settings_level = NewGUCNestLevel();
     if (!table->default_prepared[attribute]) {
         MemoryContext before = MemoryContextSwitchTo(table->memory);
         Node* expression = build_column_default(table->relation, attribute);
@@ -300,9 +301,8 @@ Datum default_of(Table* table, AttrNumber attribute, bool* is_null) {
     }
     *is_null = true;
     ExprState* state = table->defaults[attribute];
-    if (state == nullptr) return 0;
-    const int settings_level = NewGUCNestLevel();
-    const Datum value = ExecEvalExpr(state, GetPerTupleExprContext(table->estate), is_null);
+    const Datum value =
+        state == nullptr ? 0 : ExecEvalExpr(state, GetPerTupleExprContext(table->estate), is_null);
     AtEOXact_GUC(false, settings_level);
     return value;
 }

@@ -14,6 +14,8 @@ extern "C" {
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "nodes/bitmapset.h"
+#include "nodes/readfuncs.h"
+#include "utils/builtins.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/relcache.h"
@@ -126,6 +128,14 @@ struct IndexFacts {
     bool has_key;
 };
 
+/// As it was stored: RelationGetIndexExpressions would simplify it, and so call functions of the table's owner, with
+/// whatever rights we have (P19). Null: the index has none.
+Node* stored_expression(Relation index, AttrNumber column) {
+    bool is_null;
+    const Datum stored = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, column, &is_null);
+    return is_null ? nullptr : static_cast<Node*>(stringToNode(TextDatumGetCString(stored)));
+}
+
 void read_index(Oid index, bool is_key, IndexFacts& facts) {
     Relation opened = index_open(index, AccessShareLock);
     const Form_pg_index form = opened->rd_index;
@@ -142,9 +152,8 @@ void read_index(Oid index, bool is_key, IndexFacts& facts) {
                 plain = false;
             }
         }
-        pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexExpressions(opened)), 1,
-                       &facts.unique_columns);
-        pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexPredicate(opened)), 1, &facts.unique_columns);
+        pull_varattnos(stored_expression(opened, Anum_pg_index_indexprs), 1, &facts.unique_columns);
+        pull_varattnos(stored_expression(opened, Anum_pg_index_indpred), 1, &facts.unique_columns);
         if (is_key)
             facts.sets = lcons(set, facts.sets);
         else if (plain)

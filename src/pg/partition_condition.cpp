@@ -2,6 +2,7 @@
 #include "pg/partition_condition.h"
 
 #include "pg/fixed_settings.h"
+#include "pg/rights.h"
 
 extern "C" {
 #include "fmgr.h"
@@ -28,6 +29,8 @@ void remove_oids(char* condition) {
 }  // namespace
 
 const char* partition_condition(Oid relation) {
+    // The expressions of the keys of the tables that it is a part of are simplified first (P19).
+    const Rights rights = become(owner_of_root(relation));
     const int level = begin_fixed_settings();
     LOCAL_FCINFO(fcinfo, 1);
     InitFunctionCallInfoData(*fcinfo, nullptr, 1, InvalidOid, nullptr, nullptr);
@@ -36,6 +39,7 @@ const char* partition_condition(Oid relation) {
     const Datum value = pg_get_partition_constraintdef(fcinfo);
     char* const condition = fcinfo->isnull ? pstrdup("") : TextDatumGetCString(value);
     end_fixed_settings(level);
+    return_from(rights);
     remove_oids(condition);
     return condition;
 }

@@ -2,6 +2,7 @@
 #include "worker/worker.h"
 
 #include "pg/compat.h"
+#include "pg/rights.h"
 #include "pg/settings.h"
 #include "pg/transaction.h"
 #include "worker/session.h"
@@ -88,6 +89,7 @@ void connect(Oid database) {
     pg::call([&] {
         install_signal_handlers();
         BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+        pg::watch_rights();
         pgstat_report_appname(MyBgworkerEntry->bgw_type);
     });
     if (OidIsValid(database)) pin_session();
