@@ -4,6 +4,7 @@
 
 #include "apply/session.h"
 #include "pg/guard.h"
+#include "pg/rights.h"
 #include "pg/transaction.h"
 
 extern "C" {
@@ -55,6 +56,7 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
             before_commit_(written_);
             foreign_ = false;
             committing_ = true;
+            pg::call([] { pg::fire_deferred_triggers(); });
         });
     } catch (const LackingDescription& lacking) {
         problem = problem_of({});

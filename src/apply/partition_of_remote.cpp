@@ -2,6 +2,7 @@
 #include "apply/partition_of_remote.h"
 
 #include "apply/truncate.h"
+#include "pg/expression.h"
 #include "pg/guard.h"
 #include "pg/partition_condition.h"
 #include "pg/spi.h"
@@ -10,7 +11,6 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "nodes/makefuncs.h"
-#include "parser/parser.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 }
@@ -70,19 +70,8 @@ bool is_harmless(Node* node) {
 
 /// Plain: whether the text is one such expression.
 bool is_harmless_text(const char* condition) {
-    List* statements = raw_parser(condition, RAW_PARSE_PLPGSQL_EXPR);
-    if (list_length(statements) != 1) return false;
-    Node* const node = linitial_node(RawStmt, statements)->stmt;
-    if (!IsA(node, SelectStmt)) return false;
-    const auto* select = reinterpret_cast<SelectStmt*>(node);
-    const bool plain =
-        select->distinctClause == NIL && select->intoClause == nullptr && select->fromClause == NIL &&
-        select->whereClause == nullptr && select->groupClause == NIL && select->havingClause == nullptr &&
-        select->windowClause == NIL && select->valuesLists == NIL && select->sortClause == NIL &&
-        select->limitOffset == nullptr && select->limitCount == nullptr && select->lockingClause == NIL &&
-        select->withClause == nullptr && select->op == SETOP_NONE;
-    return plain && list_length(select->targetList) == 1 &&
-           is_harmless(linitial_node(ResTarget, select->targetList)->val);
+    Node* const expression = pg::parse_expression(condition);
+    return expression != nullptr && is_harmless(expression);
 }
 
 [[noreturn]] void report(Oid root, const PartitionOfRemote& partition, const std::string& statement) {

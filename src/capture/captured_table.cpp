@@ -3,9 +3,9 @@
 #include "capture/captured_table.h"
 
 #include "capture/description.h"
-#include "capture/lock_pending.h"
 #include "capture/log_tables.h"
 #include "capture/row_filters.h"
+#include "capture/tracked.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
 #include "pg/guard.h"
@@ -216,7 +216,9 @@ void refresh(CapturedTable& table, Relation relation) {
     any_partition |= OidIsValid(table.root);
     pg::call([&] {
         describe(table, encoded);
-        table.lock_pending = is_lock_pending(relation);
+        const Tracked tracked = how_tracked(relation);
+        table.tracked = tracked.tracked;
+        table.lock_pending = tracked.lock_pending;
         table.whole_rows =
             has_row_filter(table.relation) || (OidIsValid(table.root) && has_row_filter(table.root));
         note_file(table, relation);

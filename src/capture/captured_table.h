@@ -37,6 +37,7 @@ struct CapturedTable {
     bool uncommitted;
     /// The table has got a new file since its last record (log/pack.h).
     bool rewritten;
+    bool tracked;       // itself, or as a partition; else no trigger captures it
     bool lock_pending;  // P6
     bool whole_rows;  // of each change, as it was and as it is: a link has a row filter (log/link_filters.h)
     Oid root;         // the tracked table that it is a partition of; InvalidOid: none

@@ -6,7 +6,6 @@
 #include "capture/own_table.h"
 
 extern "C" {
-#include "catalog/partition.h"
 #include "commands/sequence.h"
 #include "common/hashfn.h"
 #include "storage/lock.h"
@@ -144,25 +143,7 @@ void refuse(Relation relation) {
                     err_generic_string(PG_DIAG_TABLE_NAME, RelationGetRelationName(relation))));
 }
 
-bool is_asked_for(Oid relation) {
-    ScanKeyData key = scan_key(1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    OwnScan scan("tracked", "tracked_pkey", &key, 1);
-    HeapTuple row = scan.previous();
-    const bool asked = row && DatumGetBool(scan.get(row, "lock_pending"));
-    scan.close();
-    return asked;
-}
-
 }  // namespace
-
-bool is_lock_pending(Relation relation) {
-    if (is_asked_for(RelationGetRelid(relation))) return true;
-    if (!relation->rd_rel->relispartition) return false;
-    ListCell* cell;
-    foreach (cell, get_partition_ancestors(RelationGetRelid(relation)))
-        if (is_asked_for(lfirst_oid(cell))) return true;
-    return false;
-}
 
 void take_turn() {
     // A key of our own in the space of advisory locks: applications use the two forms with a last field of 1

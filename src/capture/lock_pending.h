@@ -11,10 +11,6 @@
 
 namespace onerepl::capture {
 
-/// Whether onerepl.tracked asks for the rule, for the relation or a partitioned table that it is a partition
-/// of. Whoever changes that invalidates the relation's relcache entry.
-bool is_lock_pending(Relation relation);
-
 /// Waits until this transaction is the only writer of such tables, to its end.
 void take_turn();
 

@@ -61,10 +61,23 @@ bool is_too_large(const CapturedTable& table, const RowVersions& row) {
     return true;
 }
 
+/// What a trigger records travels, and is written at the centrals with rights that the table's owner here
+/// need not have. So one that somebody else made with our function records nothing (P19).
+CapturedTable& table_of(const TriggerData& trigger, const char* name) {
+    CapturedTable& table = captured_table(trigger.tg_relation);
+    if (table.tracked && strcmp(trigger.tg_trigger->tgname, name) == 0) return table;
+    ereport(ERROR,
+            (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+             errmsg("trigger \"%s\" of table \"%s\" was not made by onerepl_add_table()",
+                    trigger.tg_trigger->tgname, RelationGetRelationName(trigger.tg_relation)),
+             errhint("Drop it. A table is tracked by onerepl_add_table()."), errtable(trigger.tg_relation)));
+    pg_unreachable();
+}
+
 void capture_row(const TriggerData& trigger) {
     // A foreign partition: its rows are in another database; the self-check tells.
     if (trigger.tg_relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE) return;
-    CapturedTable& table = captured_table(trigger.tg_relation);
+    CapturedTable& table = table_of(trigger, "!onerepl_capture");
     const RowVersions row = versions(trigger);
     log::RowChange change;
     change.operation = !row.old_row ? operation_insert : row.new_row ? operation_update : operation_delete;
@@ -94,7 +107,7 @@ const TruncateStmt* running_truncate() {
 }
 
 void capture_truncate(const TriggerData& trigger) {
-    const CapturedTable& table = captured_table(trigger.tg_relation);
+    const CapturedTable& table = table_of(trigger, "!onerepl_truncate");
     // A partitioned table that is a partition: its own partitions have records of their own.
     if (OidIsValid(table.root) && trigger.tg_relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) return;
     if (table.lock_pending) check_lock_rule_for_truncate(table, trigger.tg_relation);

@@ -2,6 +2,7 @@
 #include "log/link_filters.h"
 
 #include "pg/journal.h"
+#include "pg/rights.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "worker/shared.h"
@@ -19,7 +20,8 @@ constexpr std::uint64_t description_mask = (std::uint64_t{1} << description_bits
 
 const char* const columns_of_filter =
     "SELECT f.id, f.after, f.relation, n.nspname, c.relname, coalesce(f.rows, ''),"
-    " f.rows IS NOT NULL OR f.columns IS NOT NULL"
+    " f.rows IS NOT NULL OR f.columns IS NOT NULL,"
+    " coalesce(c.relowner, (SELECT r.oid FROM pg_catalog.pg_authid AS r WHERE r.rolname = f.owner), 0)"
     // The log may hold changes of a table that is gone.
     " FROM onerepl.filter AS f LEFT JOIN pg_catalog.pg_class AS c ON c.oid = f.relation"
     " LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace WHERE f.link = $1";
@@ -33,6 +35,7 @@ LinkFilter filter_from(const pg::Row& row) {
     filter.table = row.text(4);
     filter.rows = row.text(5);
     filter.chooses = row.boolean(6);
+    filter.owner = row.oid(7);
     return filter;
 }
 
@@ -60,7 +63,7 @@ std::string query_of(const LinkFilter& filter, const Layout& layout) {
             columns += value;
         columns.append(" AS ").append(quoted(column.name));
     }
-    return "SELECT (" + filter.rows + ") FROM (SELECT " + columns + ") AS t";
+    return "SELECT (" + filter.rows + "\n) FROM (SELECT " + columns + ") AS t";
 }
 
 /// Leaves out the columns that the filter does not name. False: there is no such filter.
@@ -155,7 +158,11 @@ bool LinkFilters::evaluate(const LinkFilter& filter, RecordEncoder& encoder, con
                              : pg::Param::datum(column.type, encoder.decoder().value(i)));
     }
     bool passes = false;
-    pg::query(query.c_str(), values, [&](const pg::Row& row) { passes = !row.is_null(0) && row.boolean(0); });
+    if (!OidIsValid(filter.owner)) throw pg::Error("42704", "the owner of the table is gone");
+    pg::run_as(filter.owner, [&] {
+        pg::query(query.c_str(), values,
+                  [&](const pg::Row& row) { passes = !row.is_null(0) && row.boolean(0); });
+    });
     return passes;
 }
 

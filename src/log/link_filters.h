@@ -19,8 +19,9 @@ struct LinkFilter {
     Oid relation = InvalidOid;
     std::string schema;  // of the relation, as it is called now; empty: it is gone
     std::string table;
-    std::string rows;      // SQL; empty: all
-    bool chooses = false;  // rows or columns; else the choice has ended
+    std::string rows;        // SQL; empty: all
+    bool chooses = false;    // rows or columns; else the choice has ended
+    Oid owner = InvalidOid;  // the table's, with whose rights `rows` is evaluated (P19); InvalidOid: gone
 };
 
 /// The id under which a table description travels on a link with a filter: another one for each filter, since

@@ -10,6 +10,7 @@ extern "C" {
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
+#include "commands/trigger.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "utils/guc.h"
@@ -37,6 +38,9 @@ using Walker = bool (*)(Node*, void*);
 using Walker = bool (*)();  // of any arguments, in C
 #endif
 
+bool refuse_tables_of_others(Node* node, void* context);
+const Walker walker = reinterpret_cast<Walker>(reinterpret_cast<void*>(refuse_tables_of_others));
+
 /// Plain. Only `become` makes this context in a worker.
 bool has_become_somebody() {
     return InNoForceRLSOperation();
@@ -47,18 +51,15 @@ bool refuse_tables_of_others(Node* node, void* context) {
     if (IsA(node, RangeTblEntry)) {
         const auto* entry = reinterpret_cast<RangeTblEntry*>(node);
         if (entry->rtekind == RTE_RELATION && !is_own_schema(get_rel_namespace(entry->relid)))
-            ereport(ERROR,
-                    (errcode(ERRCODE_INTERNAL_ERROR),
-                     errmsg("table \"%s\" was about to be read with the rights of a worker of onerepl",
-                            get_rel_name(entry->relid)),
-                     errhint("This is a fault of onerepl (P19); please report it.")));
+            ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                            errmsg("table \"%s\" was about to be read with the rights of a worker of onerepl",
+                                   get_rel_name(entry->relid)),
+                            errhint("This is a fault of onerepl (P19); please report it.")));
         return false;
     }
     if (IsA(node, Query))
-        return query_tree_walker(reinterpret_cast<Query*>(node),
-                                 reinterpret_cast<Walker>(refuse_tables_of_others), context,
-                                 QTW_EXAMINE_RTES_BEFORE);
-    return expression_tree_walker(node, reinterpret_cast<Walker>(refuse_tables_of_others), context);
+        return query_tree_walker(reinterpret_cast<Query*>(node), walker, context, QTW_EXAMINE_RTES_BEFORE);
+    return expression_tree_walker(node, walker, context);
 }
 
 PlannedStmt* plan_watched(Query* query, const char* text, int options, ParamListInfo parameters) {
@@ -79,8 +80,7 @@ Oid owner_of(Oid relation) {
 }
 
 Oid owner_of_root(Oid relation) {
-    const List* const ancestors =
-        get_rel_relispartition(relation) ? get_partition_ancestors(relation) : NIL;
+    const List* const ancestors = get_rel_relispartition(relation) ? get_partition_ancestors(relation) : NIL;
     return owner_of(ancestors == NIL ? relation : llast_oid(ancestors));
 }
 
@@ -113,6 +113,12 @@ void run_as(Oid role, const std::function<void()>& work) {
     const Rights before = pg::call([&] { return become(role); });
     work();
     pg::call([&] { return_from(before); });
+}
+
+void fire_deferred_triggers() {
+    const Rights before = become(GetUserId(), SECURITY_NOFORCE_RLS, true);
+    AfterTriggerFireDeferred();
+    return_from(before);
 }
 
 void watch_rights() {

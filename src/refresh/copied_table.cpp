@@ -4,6 +4,7 @@
 #include "capture/description.h"
 #include "log/link_filters.h"
 #include "pg/array_text.h"
+#include "pg/rights.h"
 #include "pg/spi.h"
 #include "refresh/digest.h"
 #include "refresh/key_order.h"
@@ -132,7 +133,8 @@ Access access_table(Oid relation) {
 }
 
 CopiedTable::CopiedTable(Oid relation, int link, bool compared, log::Layouts& layouts)
-    : name_((is_partitioned(relation) ? "" : "ONLY ") + name_of(relation)) {
+    : name_((is_partitioned(relation) ? "" : "ONLY ") + name_of(relation)),
+      owner_(pg::call([&] { return pg::owner_of(relation); })) {
     describe(relation, link, layouts);
     const log::Layout& layout = encoder_->layout();
     wire_ = layout.wire_columns();
@@ -229,7 +231,7 @@ std::vector<std::string> CopiedTable::compared_columns() const {
 /// The range's bounds are the parameters $1 and $2.
 std::string CopiedTable::rows_of(const Range& range) const {
     return " FROM " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
-           condition(range.to, "<=", 2) + (filter_.empty() ? "" : " AND (" + filter_ + ")");
+           condition(range.to, "<=", 2) + (filter_.empty() ? "" : " AND (" + filter_ + "\n)");
 }
 
 std::string CopiedTable::order_by() const {
@@ -248,13 +250,20 @@ std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
     return sql;
 }
 
+/// Runs a query of the range with the rights of the table's owner: casts, collations and the expressions of
+/// indexes may be his code (P19).
+void CopiedTable::query(const std::string& sql, const Range& range,
+                        const std::function<void(const pg::Row&)>& each) const {
+    pg::run_as(owner_, [&] { pg::query(sql.c_str(), parameters(range), each); });
+}
+
 /// The key of the row number `limit` of the range; empty: there are not more rows than that.
 Key CopiedTable::key_at_end(const Range& range, std::uint64_t limit) const {
     Key end;
     if (key_.empty()) return end;
     const std::string sql = "SELECT " + list_of(key_texts()) + rows_of(range) + order_by() + " OFFSET " +
                             std::to_string(limit - 1) + " LIMIT 1";
-    pg::query(sql.c_str(), parameters(range), [&](const pg::Row& row) {
+    query(sql, range, [&](const pg::Row& row) {
         for (std::size_t i = 0; i < key_.size(); i++) end.push_back(row.text(static_cast<int>(i)));
     });
     return end;
@@ -265,7 +274,7 @@ CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit)
     digest.to = key_at_end(range, limit);
     const Range part{range.from, digest.to.empty() ? range.to : digest.to};
     const std::string sql = "SELECT count(*), " + digest_of(compared_columns()) + rows_of(part);
-    pg::query(sql.c_str(), parameters(part), [&](const pg::Row& row) {
+    query(sql, part, [&](const pg::Row& row) {
         digest.rows = row.number(0);
         digest.digest = row.text(1);
     });
@@ -277,7 +286,7 @@ std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) c
     texts.push_back(digests_of(compared_columns()));
     const std::string sql = "SELECT " + list_of(texts) + rows_of(range) + order_by();
     std::uint32_t count = 0;
-    pg::query(sql.c_str(), parameters(range), [&](const pg::Row& row) {
+    query(sql, range, [&](const pg::Row& row) {
         for (std::size_t i = 0; i < texts.size(); i++) texts[i] = row.text(static_cast<int>(i));
         append_texts(texts, rows);
         count++;
@@ -288,10 +297,12 @@ std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) c
 void CopiedTable::read(const Range& range, std::uint64_t limit) {
     const std::string sql = select(range, limit);
     const std::string from = pg::array_text(range.from), to = pg::array_text(range.to);
-    portal_ = pg::call([&] {
-        Oid types[] = {TEXTOID, TEXTOID};
-        Datum values[] = {CStringGetTextDatum(from.c_str()), CStringGetTextDatum(to.c_str())};
-        return SPI_cursor_open_with_args(nullptr, sql.c_str(), 2, types, values, nullptr, true, 0);
+    pg::run_as(owner_, [&] {
+        portal_ = pg::call([&] {
+            Oid types[] = {TEXTOID, TEXTOID};
+            Datum values[] = {CStringGetTextDatum(from.c_str()), CStringGetTextDatum(to.c_str())};
+            return SPI_cursor_open_with_args(nullptr, sql.c_str(), 2, types, values, nullptr, true, 0);
+        });
     });
 }
 
@@ -302,7 +313,7 @@ void CopiedTable::free_rows() {
 
 bool CopiedTable::fetch() {
     free_rows();
-    pg::call([&] { SPI_cursor_fetch(portal_, true, rows_fetched); });
+    pg::run_as(owner_, [&] { pg::call([&] { SPI_cursor_fetch(portal_, true, rows_fetched); }); });
     rows_ = SPI_tuptable;
     at_ = 0;
     return rows_->numvals > 0;

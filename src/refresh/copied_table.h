@@ -10,7 +10,9 @@ extern "C" {
 #include "capture/render.h"
 #include "core/record.h"
 #include "log/encoder.h"
+#include "pg/spi.h"
 
+#include <functional>
 #include <string>
 
 namespace onerepl::refresh {
@@ -94,10 +96,13 @@ class CopiedTable {
     std::string order_by() const;
     Key key_at_end(const Range& range, std::uint64_t limit) const;
     std::string select(const Range& range, std::uint64_t limit) const;
+    void query(const std::string& sql, const Range& range,
+               const std::function<void(const pg::Row&)>& each) const;
     bool fetch();
     void free_rows();
 
     std::string name_;
+    Oid owner_;
     std::string filter_;  // SQL; empty: all rows
     std::uint64_t description_ = 0;
     log::RecordEncoder* encoder_ = nullptr;

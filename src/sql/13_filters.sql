@@ -11,6 +11,7 @@ CREATE TABLE onerepl.filter (
     columns     text[],                 -- beside the key's; null: all
     after       int8 NOT NULL,
     newest      bool NOT NULL DEFAULT true,
+    owner       name NOT NULL,          -- the table's, should it be gone when its last changes are sent
     made_by     name NOT NULL DEFAULT session_user,
     made_at     timestamptz NOT NULL DEFAULT now()
 );

@@ -82,6 +82,12 @@ CREATE VIEW onerepl.trigger_definition (name, events, level, function, type) AS
            ('!onerepl_guard', NULL, NULL, 'onerepl.guard()', NULL),     -- made by src/apply
            ('!onerepl_guard_row', NULL, NULL, 'onerepl.guard()', 31);
 
+CREATE FUNCTION onerepl.execute_on_table(relation regclass, statement text) RETURNS void
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_execute_on_table'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.execute_on_table(regclass, text) IS
+'Executes CREATE TRIGGER on a table so that functions in its partition keys run with the rights of its owner (P19).';
+
 CREATE FUNCTION onerepl.create_trigger(relation regclass, name text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -90,8 +96,8 @@ DECLARE
     definition onerepl.trigger_definition;
 BEGIN
     SELECT * INTO STRICT definition FROM onerepl.trigger_definition AS d WHERE d.name = create_trigger.name;
-    EXECUTE format('CREATE OR REPLACE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s', name, definition.events, target,
-                   definition.level, definition.function);
+    PERFORM onerepl.execute_on_table(relation, format('CREATE OR REPLACE TRIGGER %I %s ON %s FOR EACH %s EXECUTE FUNCTION %s',
+                                                      name, definition.events, target, definition.level, definition.function));
     -- Also under session_replication_role = replica: a restore, or a chain of databases.
     EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', target, name);
     -- DROP EXTENSION takes the triggers along.

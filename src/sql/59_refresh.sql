@@ -26,16 +26,7 @@ COMMENT ON FUNCTION onerepl.key_shape(oid) IS
 under another (P21). Null: the table has no key.';
 
 CREATE FUNCTION onerepl.estimate_rows(relation regclass) RETURNS int8
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    plan json;
-BEGIN
-    EXECUTE format('EXPLAIN (FORMAT JSON) SELECT FROM %s %s',
-                   (SELECT CASE WHEN c.relkind <> 'p' THEN 'ONLY' END FROM pg_class AS c WHERE c.oid = relation),
-                   onerepl.qualified_name(relation)) INTO plan;
-    RETURN plan #>> '{0,Plan,Plan Rows}';
-END $$;
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_estimate_rows';
 COMMENT ON FUNCTION onerepl.estimate_rows(regclass) IS 'How many rows a table has, as the planner guesses it, also if it was never analyzed.';
 
 CREATE FUNCTION onerepl.request_refresh(link onerepl.link, relation regclass, wanted onerepl.refresh) RETURNS int

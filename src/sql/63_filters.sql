@@ -8,6 +8,13 @@ $$;
 COMMENT ON FUNCTION onerepl.column_shapes(regclass) IS
 'The columns of a table, and what a filter that uses them depends on: name, type, generated or not.';
 
+CREATE FUNCTION onerepl.check_row_filter(relation regclass, rows text) RETURNS name[]
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_check_row_filter'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.check_row_filter(regclass, text) IS
+'The columns that a row filter looks at. Raises an error unless it is one boolean expression over the table''s columns, immutable, that looks nowhere else. With the
+rights of the table''s owner, as it is evaluated later.';
+
 CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[]) RETURNS text[]
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -40,13 +47,7 @@ BEGIN
     IF rows IS NULL THEN
         RETURN '{}';
     END IF;
-    -- What PostgreSQL takes as the predicate of an index is immutable and looks at nothing but the row.
-    EXECUTE format('CREATE TEMPORARY TABLE onerepl_filter_trial (LIKE %s)', onerepl.qualified_name(relation));
-    EXECUTE format('CREATE INDEX onerepl_filter_trial_index ON pg_temp.onerepl_filter_trial ((1)) WHERE (%s)', rows);
-    uses := ARRAY(SELECT DISTINCT a.attname FROM pg_depend AS d JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-                  WHERE d.classid = 'pg_class'::regclass AND d.objid = 'pg_temp.onerepl_filter_trial_index'::regclass
-                    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = 'pg_temp.onerepl_filter_trial'::regclass AND d.refobjsubid > 0);
-    DROP TABLE pg_temp.onerepl_filter_trial;
+    uses := onerepl.check_row_filter(relation, rows);
     SELECT a.attname INTO wrong FROM pg_attribute AS a
         WHERE a.attrelid = relation AND a.attname = ANY (uses) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1;
     IF wrong IS NOT NULL THEN
@@ -114,8 +115,9 @@ BEGIN
           -- Under which a refresh at work has described the table.
           AND NOT EXISTS (SELECT FROM onerepl.refresh AS r WHERE r.link = f.link AND r.relation = f.relation
                           AND r.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling'));
-    INSERT INTO onerepl.filter (link, relation, rows, columns, uses, after)
-        SELECT to_central.id, relation, rows, columns, uses, h.last FROM onerepl.identity_at_last() AS h;
+    INSERT INTO onerepl.filter (link, relation, rows, columns, uses, after, owner)
+        SELECT to_central.id, relation, rows, columns, uses, h.last, (SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c WHERE c.oid = relation)
+        FROM onerepl.identity_at_last() AS h;
     PERFORM onerepl.write_journal(1, to_central.id, 'P17', format('of table %s link "%s" gets %s, %s; set by %s', relation, link,
         CASE WHEN rows IS NULL THEN 'all rows' ELSE 'rows with ' || rows END,
         CASE WHEN columns IS NULL THEN 'all columns' ELSE 'the key and ' || array_to_string(columns, ', ') END, session_user));
@@ -134,7 +136,7 @@ skipped. columns: beside those of the key; the central''s table needs no others.
 refresh (''repair'' or ''empty''); null: it is right already, and you answer for that. Refreshes and verifications of the table on this link
 respect the filter. TRUNCATE is sent in any case. As long as a link has a condition, changes of the table are logged with the whole
 row as it was and as it is. ALTER TABLE that would break the condition is refused; virtual generated columns can not be used. Waits for writers of the table.
-Whom you grant EXECUTE may have any immutable function run with the rights of a superuser.
+The condition is evaluated with the rights of the table''s owner.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 42703 no such column; 0A000 a column list without
 a key, or a condition that looks elsewhere; 42P17 one that is not immutable; 22023 unknown refresh; 55006 the table is being refreshed
 already; and what the condition''s own faults raise.';
