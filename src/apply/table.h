@@ -183,7 +183,8 @@ void forget_tables(Batch& batch);
 void check_is_table(Relation relation);
 /// Opens `relation` for writing. 42809 if it is no table and no foreign partition.
 Table* open_table(Batch& batch, Oid relation);
-/// Takes the rights of the table's owner, for all that may run his code (P19); `pg::return_from` gives them back.
+/// Takes the rights of the table's owner, for all that may run his code (P19); `pg::return_from` gives them
+/// back.
 pg::Rights become_owner(const Table* table);
 /// Writes what is buffered and closes every table.
 void close_tables(Batch& batch);

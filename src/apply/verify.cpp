@@ -66,8 +66,8 @@ std::vector<std::string> compared_columns(const Target& target) {
     return columns;
 }
 
-/// Reads the range with the rights of the table's owner, whose code may run (P19). And a foreign partition shows what is
-/// not committed yet to nobody else.
+/// Reads the range with the rights of the table's owner, whose code may run (P19). And a foreign partition
+/// shows what is not committed yet to nobody else.
 void read_range(const Target& target, const Chunk& chunk, bool by_key, const std::string& sql,
                 const std::function<void(const pg::Row&)>& each) {
     const Oid owner = pg::call([&] { return pg::owner_of(target.relation); });
@@ -111,8 +111,8 @@ std::vector<std::vector<std::string>> rows_of_ours(const Target& target, const C
     return lists;
 }
 
-/// The statement that notes the rows that differ. Parameters: `rows_of_ours`, `rows_of_remote`, then link, table,
-/// number, and the names of the columns.
+/// The statement that notes the rows that differ. Parameters: `rows_of_ours`, `rows_of_remote`, then link,
+/// table, number, and the names of the columns.
 std::string note_rows(const std::vector<KeyColumn>& columns) {
     const int lists = static_cast<int>(columns.size()) + 1;
     std::vector<std::string> key;
@@ -126,14 +126,14 @@ std::string note_rows(const std::vector<KeyColumn>& columns) {
            listed_keys(columns, 1 + lists, {"digests"}) + " ON " + are_same_listed(columns) +
            " CROSS JOIN LATERAL onerepl.compare_digests(k.digests, t.digests, CAST(" + parameter(4) +
            " AS pg_catalog.text[]), " + std::to_string(refresh::digits_of_column) +
-           ") AS d WHERE k.digests IS DISTINCT FROM t.digests LIMIT " +
-           std::to_string(most_rows_named);
+           ") AS d WHERE k.digests IS DISTINCT FROM t.digests LIMIT " + std::to_string(most_rows_named);
 }
 
 void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     std::vector<pg::Param> parameters;
-    for (const auto& list : rows_of_ours(target, chunk, columns)) parameters.emplace_back(pg::array_text(list));
+    for (const auto& list : rows_of_ours(target, chunk, columns))
+        parameters.emplace_back(pg::array_text(list));
     for (const auto& list : rows_of_remote(target, chunk)) parameters.emplace_back(pg::array_text(list));
     parameters.emplace_back(link);
     parameters.emplace_back(pg::Param::oid(target.relation));

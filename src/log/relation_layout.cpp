@@ -128,8 +128,8 @@ struct IndexFacts {
     bool has_key;
 };
 
-/// As it was stored: RelationGetIndexExpressions would simplify it, and so call functions of the table's owner, with
-/// whatever rights we have (P19). Null: the index has none.
+/// As it was stored: RelationGetIndexExpressions would simplify it, and so call functions of the table's
+/// owner, with whatever rights we have (P19). Null: the index has none.
 Node* stored_expression(Relation index, AttrNumber column) {
     bool is_null;
     const Datum stored = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, column, &is_null);
