@@ -26,7 +26,8 @@ COMMENT ON FUNCTION onerepl.key_shape(oid) IS
 under another (P21). Null: the table has no key.';
 
 CREATE FUNCTION onerepl.estimate_rows(relation regclass) RETURNS int8
-    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_estimate_rows';
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_estimate_rows'
+    SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.estimate_rows(regclass) IS 'How many rows a table has, as the planner guesses it, also if it was never analyzed.';
 
 CREATE FUNCTION onerepl.request_refresh(link onerepl.link, relation regclass, wanted onerepl.refresh) RETURNS int
