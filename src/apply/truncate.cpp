@@ -67,10 +67,10 @@ void truncate_tables(const std::vector<Oid>& relations, bool restart_identity) {
 void delete_rows(Oid relation, const std::string& condition, const std::vector<pg::Param>& parameters) {
     const std::string rows =
         " FROM " + table_expression(relation) + " AS t" + (condition.empty() ? "" : " WHERE " + condition);
-    run_as(facts_of(relation).owner, [&] { pg::execute(("DELETE" + rows).c_str(), parameters); });
+    pg::run_as(facts_of(relation).owner, [&] { pg::execute(("DELETE" + rows).c_str(), parameters); });
     // P22: what a trigger keeps would be there twice, or make the copy wrong.
     if (!triggers_may_keep(relation)) return;
-    run_as(facts_of(relation).owner, [&] {
+    pg::run_as(facts_of(relation).owner, [&] {
         if (pg::query_int8(("SELECT 1::int8" + rows + " LIMIT 1").c_str(), parameters))
             pg::call([&] { report_kept(relation); });
     });
