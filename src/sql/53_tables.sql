@@ -6,7 +6,8 @@ CREATE TABLE onerepl.checked (
     root        oid NOT NULL,           -- the tracked table; itself, or the partitioned table that it belongs to
     name        text NOT NULL,          -- schema-qualified, as last seen
     dropped     bool NOT NULL DEFAULT false,
-    rewritten   bool NOT NULL DEFAULT false     -- ALTER TABLE gave its rows new values, which nothing captures
+    rewritten   bool NOT NULL DEFAULT false,    -- ALTER TABLE gave its rows new values, which nothing captures
+    uncaptured  bool NOT NULL DEFAULT false     -- a statement has switched a trigger of capture off
 );
 
 -- A tracked table, and all partitions of a partitioned one. Without pg_partition_tree, which would wait for locks.
@@ -161,6 +162,8 @@ BEGIN
     INSERT INTO onerepl.tracked AS t (relation, lock_pending) VALUES (track.relation, track.lock_pending)
         ON CONFLICT (relation) DO UPDATE SET lock_pending = excluded.lock_pending
         RETURNING t.xmax = 0 INTO is_new;
+    -- While its triggers are made it is not looked after.
+    DELETE FROM onerepl.checked AS c WHERE c.root = track.relation;
     PERFORM onerepl.create_trigger(track.relation, '!onerepl_capture');
     FOR member IN SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = track.relation LOOP
         PERFORM onerepl.create_statement_triggers(member, track.lock_pending);
@@ -202,6 +205,8 @@ CREATE FUNCTION onerepl.untrack(relation regclass) RETURNS void
 DECLARE
     member regclass;
 BEGIN
+    DELETE FROM onerepl.checked AS c WHERE c.root = untrack.relation
+        OR c.name = onerepl.qualified_name(untrack.relation);
     UPDATE onerepl.refresh AS r SET state = 'cancelling', outcome = 'cancelled'
         WHERE r.state IN ('waiting', 'running', 'paused')
           AND r.relation IN (SELECT m.relation FROM onerepl.tracked_member AS m WHERE m.root = untrack.relation);
@@ -209,8 +214,6 @@ BEGIN
         PERFORM onerepl.drop_triggers(member, '!onerepl\_truncate'), onerepl.drop_triggers(member, '!onerepl\_lock');
     END LOOP;
     PERFORM onerepl.drop_triggers(untrack.relation, '!onerepl\_capture');
-    DELETE FROM onerepl.checked AS c WHERE c.root = untrack.relation 
-        OR c.name = onerepl.qualified_name(untrack.relation);
     DELETE FROM onerepl.tracked AS t WHERE t.relation = untrack.relation;
     IF FOUND THEN
         PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s is no longer tracked, by %s', untrack.relation, session_user));

@@ -117,10 +117,10 @@ CREATE FUNCTION onerepl.trigger_fault(relation oid, name text) RETURNS text
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN t.oid IS NULL THEN 'is missing'
                 WHEN t.tgenabled = 'D' THEN 'is disabled'
-                WHEN t.tgenabled <> 'A' THEN 'does not fire always'
                 WHEN t.tgfoid <> d.function OR t.tgtype <> coalesce(d.type, t.tgtype) OR t.tgqual IS NOT NULL
                      OR t.tgattr <> ''::int2vector
-                THEN 'is not the one that onerepl made' END
+                THEN 'is not the one that onerepl made'
+                WHEN t.tgenabled <> 'A' THEN 'does not fire always' END
     FROM onerepl.trigger_definition AS d
     LEFT JOIN pg_trigger AS t ON t.tgrelid = relation AND t.tgname = d.name
     WHERE d.name = trigger_fault.name
@@ -135,7 +135,7 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
     JOIN onerepl.tracked AS t ON t.relation = m.root
     CROSS JOIN (
         VALUES ('capture trigger', '!onerepl_capture', 'changes of table %s are not captured: its trigger !onerepl_capture %s',
-                'Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s: what changed meanwhile was not sent.'),
+                'Call onerepl_add_table(%L) to repair it. Then compare the table with the central''s (onerepl_verify) and mend it (onerepl_refresh with ''repair''): what changed meanwhile was not sent.'),
                ('truncate trigger', '!onerepl_truncate', 'TRUNCATE of table %s is not captured: its trigger !onerepl_truncate %s',
                 'Call onerepl_add_table(%L) to repair it. If the table was truncated meanwhile, truncate it on the central too.'),
                ('lock trigger', '!onerepl_lock', 'writers of table %s do not take turns (lock_pending): its trigger !onerepl_lock %s',
@@ -143,6 +143,13 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
     ) AS w (kind, trigger, message, hint)
     CROSS JOIN LATERAL onerepl.trigger_fault(m.relation, w.trigger) AS f (fault)
     WHERE f.fault IS NOT NULL AND (w.trigger <> '!onerepl_lock' OR t.lock_pending)
+    UNION ALL
+    SELECT c.relation, 'uncaptured', format('changes of table %s were not captured for a time: a trigger of it was switched off', m.name),
+           format('Compare the table with the central''s (onerepl_verify), mend what differs (onerepl_refresh with ''repair''), then call onerepl_add_table(%L).',
+                  m.root::regclass)
+    FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation
+    WHERE c.uncaptured AND onerepl.trigger_fault(c.relation, '!onerepl_capture') IS NULL
+      AND onerepl.trigger_fault(c.relation, '!onerepl_truncate') IS NULL
     UNION ALL
     SELECT m.relation, 'unlogged', format('tracked table %s is unlogged: a crash empties it, and the log does not know', m.name),
            format('Use ALTER TABLE %s SET LOGGED.', m.name)
@@ -167,6 +174,32 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
       AND (c.dropped OR c.relation = c.root)
 $$;
 COMMENT ON FUNCTION onerepl.capture_problems() IS 'What is wrong with the tracked tables now, and its cure.';
+
+-- Told with the statement that does it: at the end of its transaction the trigger may be right again.
+CREATE FUNCTION onerepl.note_uncaptured(relations oid[], tag text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault record;
+BEGIN
+    FOR fault IN
+        SELECT p.*
+        FROM onerepl.checked AS c JOIN onerepl.capture_problems() AS p ON p.relation = c.relation
+        WHERE (c.relation = ANY (relations) OR c.root = ANY (relations)) AND p.kind IN ('capture trigger', 'truncate trigger')
+          -- onerepl_add_table makes a trigger right in two steps.
+          AND (tag <> 'CREATE TRIGGER' OR p.message LIKE '%is not the one that onerepl made')
+        ORDER BY p.relation, p.kind
+    LOOP
+        UPDATE onerepl.checked AS c SET uncaptured = true WHERE c.relation = fault.relation;
+        INSERT INTO onerepl.problem (relation, kind, message, hint)
+            VALUES (fault.relation, fault.kind, fault.message, fault.hint) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            PERFORM onerepl.write_journal(2, NULL, 'P6', format('%s (%s, by %s)', fault.message, tag, session_user), fault.hint);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION onerepl.note_uncaptured(oid[], text) IS
+'For event triggers: notes and tells that the statement that runs has switched off a trigger of capture, or taken or replaced one, of one of these tables.';
 
 CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE

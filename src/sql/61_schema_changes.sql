@@ -97,6 +97,9 @@ BEGIN
         PERFORM onerepl.follow_schema(d.objid)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_namespace'::regclass;
     END IF;
+    PERFORM onerepl.note_uncaptured(array_agg(coalesce(t.tgrelid, d.objid)), tg_tag)
+        FROM pg_event_trigger_ddl_commands() AS d LEFT JOIN pg_trigger AS t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+        WHERE d.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass) HAVING count(*) > 0;
     IF tg_tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
         PERFORM onerepl.note_extension(d.objid, tg_tag)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_extension'::regclass;
@@ -222,6 +225,8 @@ BEGIN
     END LOOP;
     PERFORM onerepl.note_dropped_partitions();
     PERFORM onerepl.record_cascade(c.relation, c.statement) FROM onerepl.cascades() AS c;
+    PERFORM onerepl.note_uncaptured(array_agg(to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))::oid), tg_tag)
+        FROM pg_event_trigger_dropped_objects() AS d WHERE d.object_type = 'trigger' HAVING count(*) > 0;
     DELETE FROM onerepl.tracked_schema AS s USING pg_event_trigger_dropped_objects() AS d
         WHERE d.classid = 'pg_namespace'::regclass AND d.object_name = s.schema;
 END $$;
