@@ -14,6 +14,7 @@
 #include "apply/truncate.h"
 #include "apply/verify.h"
 
+#include "pg/array_text.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -46,7 +47,8 @@ void Writer::begin(bool memory_holds) {
     truncates_.clear();
     sequences_.clear();
     sequences_were_reset_ = false;
-    renamed_schemas_.clear();
+    sequences_are_complete_ = false;
+    schema_was_renamed_ = false;
     told_ = {};
     pg::call([&] { begin_batch(batch_, link_); });
     if (memory_holds) return;
@@ -280,8 +282,8 @@ void Writer::write_statement() {
         close_tables(batch_);
         count_command(batch_);
     });
-    NewName renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
-    if (!renamed.old_schema.empty()) renamed_schemas_.push_back(std::move(renamed));
+    const NewName renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
+    schema_was_renamed_ |= !renamed.old_schema.empty();
     batch_.uncounted = true;
 }
 
@@ -289,6 +291,10 @@ void Writer::note_sequences() {
     const std::string name(record_.sequence_encoding.begin(), record_.sequence_encoding.end());
     const int encoding = pg_char_to_encoding(name.c_str());
     if (encoding < 0) throw pg::Error("22023", "encoding \"" + name + "\" of the remote is not known here");
+    if (record_.sequences_complete) {
+        sequences_.clear();
+        sequences_are_complete_ = true;
+    }
     for (const SequenceState& sequence : record_.sequences) {
         const std::string schema = to_server(sequence.schema, encoding);
         const std::string here = to_server(sequence.name, encoding);
@@ -299,16 +305,26 @@ void Writer::note_sequences() {
     }
 }
 
+/// What is known of others than those of a complete list.
+void Writer::forget_sequences() {
+    std::vector<std::string> schemas;
+    std::vector<std::string> names;
+    for (const auto& [name, at] : sequences_) {
+        schemas.push_back(name.first);
+        names.push_back(name.second);
+    }
+    pg::execute("SELECT onerepl.forget_other_sequences($1, $2::text[], $3::text[])",
+                {link_, pg::array_text(schemas), pg::array_text(names)});
+}
+
 void Writer::set_sequences() {
     for (const auto& [name, at] : sequences_)
         pg::execute("SELECT onerepl.set_sequence($1, $2, $3, $4, $5)",
                     {link_, name.first, name.second, at.last_value, at.is_called});
-    for (const NewName& renamed : renamed_schemas_)
-        pg::execute("SELECT onerepl.forget_renamed_sequences($1, $2, $3)",
-                    {link_, renamed.old_schema, renamed.schema});
+    if (sequences_are_complete_) forget_sequences();
     // After TRUNCATE ... RESTART IDENTITY the values that came before it hold; and A tells of its sequences
     // under the new name of a schema before it tells of the name.
-    if (sequences_were_reset_ || !renamed_schemas_.empty())
+    if (sequences_were_reset_ || schema_was_renamed_)
         pg::execute("SELECT onerepl.set_sequences($1)", {link_});
 }
 

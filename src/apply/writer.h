@@ -69,6 +69,7 @@ class Writer {
     void describe();
     void write_statement();
     void note_sequences();
+    void forget_sequences();
     void set_sequences();
     void add_truncate();
     void run_truncates();
@@ -88,7 +89,8 @@ class Writer {
     /// By schema and name; set when the B transaction ends, so that each is set once.
     std::map<std::pair<std::string, std::string>, SequenceAt> sequences_;
     bool sequences_were_reset_ = false;
-    std::vector<NewName> renamed_schemas_;
+    bool sequences_are_complete_ = false;
+    bool schema_was_renamed_ = false;
     ToldStatement told_;
 };
 

@@ -19,6 +19,9 @@ constexpr std::uint8_t flag_too_large = 8;
 constexpr std::uint8_t flag_captured = 1;
 constexpr std::uint8_t flag_dropped = 2;
 
+// Of sequences.
+constexpr std::uint8_t flag_complete = 1;
+
 // Of a chunk.
 constexpr std::uint8_t flag_opens = 1;
 constexpr std::uint8_t flag_first = 2;
@@ -108,6 +111,7 @@ std::uint8_t flags_of(const Statement& statement) {
 std::uint8_t flags_of(const Record& record) {
     if (record.operation == Operation::statement) return flags_of(record.statement);
     if (record.operation == Operation::chunk) return flags_of(record.chunk);
+    if (record.operation == Operation::sequences) return record.sequences_complete ? flag_complete : 0;
     std::uint8_t flags = 0;
     if (record.operation == Operation::update && record.old_key) flags |= flag_old_key;
     if (record.operation == Operation::truncate && record.truncate_cascade) flags |= flag_cascade;
@@ -237,7 +241,9 @@ bool read_sequence(ByteReader& reader, SequenceState& sequence) {
 
 bool read_sequences(ByteReader& reader, std::uint8_t flags, Record& record) {
     constexpr std::size_t least_size = 17;
-    if (flags != 0 || record.description != 0 || !read_text(reader, record.sequence_encoding)) return false;
+    if ((flags & ~flag_complete) != 0 || record.description != 0) return false;
+    record.sequences_complete = flags != 0;
+    if (!read_text(reader, record.sequence_encoding)) return false;
     const std::size_t count = reader.u32();
     if (!reader.ok() || count > reader.left() / least_size) return false;
     record.sequences.resize(count);
@@ -322,6 +328,7 @@ void prepare(Record& record) {
     record.skip_count = 1;
     if (record.operation != Operation::chunk) record.chunk = {};
     record.statement = {};
+    record.sequences_complete = false;
     record.sequence_encoding = {};
     record.sequences.clear();
 }

@@ -112,6 +112,8 @@ struct Record {
     std::uint64_t skip_count = 1;
     Chunk chunk{};
     Statement statement{};
+    /// sequences: these are all that follow; others that were told before are gone, or have other names.
+    bool sequences_complete = false;
     /// sequences: their names are in this encoding, of A's database, without zero bytes.
     ByteView sequence_encoding{};
     std::vector<SequenceState> sequences{};

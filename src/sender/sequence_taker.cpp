@@ -99,29 +99,50 @@ void SequenceTaker::load() {
     loads_due--;
 }
 
-void SequenceTaker::look(bool ahead) {
+/// One that was told is gone, or has another name.
+bool SequenceTaker::is_list_other() const {
+    std::size_t same = 0;
+    for (const Sequence& sequence : sequences_) {
+        const auto known = recorded_.find(sequence.relation);
+        if (known != recorded_.end() && known->second.schema == sequence.schema &&
+            known->second.name == sequence.name)
+            same++;
+    }
+    return same != recorded_.size();
+}
+
+bool SequenceTaker::look(bool ahead) {
     moved_.clear();
+    const bool list_is_other = is_list_other();
+    std::size_t seen = 0;
     for (const Sequence& sequence : sequences_) {
         Tuple tuple{};
         if (!pg::call([&] { return read_tuple(sequence.relation, &tuple); })) continue;
+        seen++;
         const State state{sequence.schema, sequence.name,
                           ahead ? value_after_crash(tuple, sequence.increment) : tuple.last_value,
                           tuple.is_called};
         const auto known = recorded_.find(sequence.relation);
-        if (known == recorded_.end() || known->second != state) moved_[sequence.relation] = state;
+        if (list_is_other || known == recorded_.end() || known->second != state)
+            moved_[sequence.relation] = state;
     }
+    // One that could not be read may still be there: the list is told in a later step.
+    complete_ = seen == sequences_.size() && moved_.size() == seen && (list_is_other || recorded_.empty());
+    return !moved_.empty() || (complete_ && list_is_other);
 }
 
 bool SequenceTaker::take(Number n, bool changes) {
     moved_.clear();
+    complete_ = false;
     const Time now = worker::now();
     if (now < rests_until_ || (!changes && now - looked_ < quiet_interval)) return false;
     looked_ = now;
     load();
-    look(changes);
+    const bool tells = look(changes);
     if (now - purged_ >= purge_interval) purge();
-    if (moved_.empty()) return false;
+    if (!tells) return false;
     Record record;
+    record.sequences_complete = complete_;
     record.operation = Operation::sequences;
     record.sequence_encoding = view(std::string_view(GetDatabaseEncodingName()));
     for (const Sequence& sequence : sequences_) {
@@ -137,12 +158,15 @@ bool SequenceTaker::take(Number n, bool changes) {
 }
 
 void SequenceTaker::committed() {
+    if (complete_) recorded_.clear();
     for (const auto& [relation, state] : moved_) recorded_[relation] = state;
     moved_.clear();
+    complete_ = false;
 }
 
 void SequenceTaker::failed(const pg::ErrorReport& report) {
     moved_.clear();
+    complete_ = false;
     loads_due = 2;
     if (pg::is_transient(report.sqlstate)) return;
     rests_until_ = worker::now() + rest_after_failure;

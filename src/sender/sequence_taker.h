@@ -48,12 +48,15 @@ class SequenceTaker {
     };
 
     void load();
-    void look(bool ahead);
+    /// False: nothing is to be told.
+    bool look(bool ahead);
+    bool is_list_other() const;
     void purge();
 
     std::vector<Sequence> sequences_;
     std::map<Oid, State> recorded_;  // committed
     std::map<Oid, State> moved_;     // in this step
+    bool complete_ = false;          // those are all
     Time looked_ = 0;
     Time purged_ = 0;
     Time rests_until_ = 0;

@@ -121,17 +121,15 @@ CREATE FUNCTION onerepl.set_sequences(link int) RETURNS int
 $$;
 COMMENT ON FUNCTION onerepl.set_sequences(int) IS 'Sets all sequences of a link again; returns how many are known.';
 
-CREATE FUNCTION onerepl.forget_renamed_sequences(link int, schema text, renamed text) RETURNS void
+CREATE FUNCTION onerepl.forget_other_sequences(link int, schemas text[], names text[]) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM onerepl.sequence_state AS s
-        WHERE s.link = forget_renamed_sequences.link AND s.schema = forget_renamed_sequences.schema
-          AND to_regclass(onerepl.sequence_here(s.link, s.schema, s.name)) IS NULL
-          AND EXISTS (SELECT FROM onerepl.sequence_state AS r
-                      WHERE r.link = s.link AND r.schema = forget_renamed_sequences.renamed AND r.name = s.name);
+        WHERE s.link = forget_other_sequences.link
+          AND (s.schema, s.name) NOT IN (SELECT * FROM unnest(forget_other_sequences.schemas, forget_other_sequences.names))
 $$;
-COMMENT ON FUNCTION onerepl.forget_renamed_sequences(int, text, text) IS
-'Forgets where sequences stood under the old name of a schema that has got another one here as at the remote.';
+COMMENT ON FUNCTION onerepl.forget_other_sequences(int, text[], text[]) IS
+'Forgets where sequences of a link stood that are not among these: the remote has told all that it has.';
 
 CREATE FUNCTION onerepl.track_sequence(relation regclass, tracked bool) RETURNS void
     LANGUAGE plpgsql
@@ -225,7 +223,7 @@ BEGIN
     IF missing IS NOT NULL AND NOT force THEN
         RAISE EXCEPTION 'link "%" has not passed on everything', link USING
             ERRCODE = 'object_not_in_prerequisite_state', DETAIL = upper(left(missing, 1)) || substr(missing, 2) || '.',
-            HINT = 'Wait, or resolve what is in F; or promote with force => true, and what is missing is lost here. A sequence that the remote has no more is forgotten by deleting its row of onerepl.sequence_state.';
+            HINT = 'Wait, or resolve what is in F; or promote with force => true, and what is missing is lost here.';
     END IF;
     -- core/body.h Stop: the remote is told, too.
     UPDATE onerepl.link AS l SET stop = 5 WHERE l.id = promoted.id;

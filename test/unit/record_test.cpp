@@ -103,10 +103,11 @@ Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     if (record.operation == Operation::chunk) record.chunk = chunk_from(section, store);
     if (record.operation == Operation::statement) record.statement = statement_from(section, store);
     if (record.operation == Operation::sequences) {
+        record.sequences_complete = section.has("complete");
         const std::string encoding = section.text("encoding");
         record.sequence_encoding = store.emplace_back(encoding.begin(), encoding.end());
         for (const char* name : {"sequence", "sequence_2"})
-            record.sequences.push_back(sequence_from(section.text(name), store));
+            if (section.has(name)) record.sequences.push_back(sequence_from(section.text(name), store));
     }
     return record;
 }
@@ -178,6 +179,7 @@ void expect_same(const Record& a, const Record& b) {
     expect_same(a.chunk, b.chunk);
     expect_same(a.statement, b.statement);
     EXPECT_EQ(to_hex(a.sequence_encoding), to_hex(b.sequence_encoding));
+    EXPECT_EQ(a.sequences_complete, b.sequences_complete);
     expect_same(a.sequences, b.sequences);
 }
 

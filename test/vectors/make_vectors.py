@@ -69,8 +69,8 @@ def statement(description_id, flags, search_path, sql, settings=()):
     return out + counted(sql)
 
 
-def sequences(states):
-    out = b"Q" + bytes(9) + counted(b"UTF8") + struct.pack(">I", len(states))
+def sequences(states, flags=0):
+    out = b"Q" + bytes([flags]) + bytes(8) + counted(b"UTF8") + struct.pack(">I", len(states))
     for schema, name, last_value, is_called in states:
         out += counted(schema.encode()) + counted(name.encode()) + struct.pack(">qB", last_value, is_called)
     return out
@@ -325,6 +325,14 @@ def records():
             encoding="UTF8",
             sequence="public account_id_seq 43 1",
             sequence_2="public countdown -1 0",
+        ),
+        section(
+            "all the sequences that follow",
+            sequences([("public", "account_id_seq", 43, 1)], 1),
+            "Q",
+            encoding="UTF8",
+            complete=1,
+            sequence="public account_id_seq 43 1",
         ),
     ]
 
