@@ -18,6 +18,9 @@ extern "C" {
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "mb/pg_wchar.h"
+#include "optimizer/optimizer.h"
+#include "rewrite/rewriteHandler.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
@@ -28,6 +31,7 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(onerepl_record_running_statement);
 PG_FUNCTION_INFO_V1(onerepl_record_cascade);
+PG_FUNCTION_INFO_V1(onerepl_has_other_values);
 PG_FUNCTION_INFO_V1(onerepl_record_description);
 PG_FUNCTION_INFO_V1(onerepl_record_drop);
 PG_FUNCTION_INFO_V1(onerepl_execute_ddl);
@@ -191,6 +195,38 @@ bool is_as_described(Relation table, const FoundDescription& newest) {
     });
 }
 
+/// Whether rows have got a value in the attribute, which is new, that is not the same wherever and whenever
+/// its default is evaluated.
+bool gave_other_values(Relation table, int number) {
+    const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(table), number - 1);
+    if (attribute->attisdropped || !attribute->atthasdef || attribute->attgenerated != '\0') return false;
+    if (table->rd_rel->relkind == RELKIND_RELATION &&
+        (!attribute->atthasmissing || RelationGetNumberOfBlocks(table) == 0))
+        return false;
+    return contain_mutable_functions(build_column_default(table, number));
+}
+
+/// Attributes that the description has; all there can be if it can not be read.
+int described_attributes(const FoundDescription& description) {
+    return pg::entry([&] {
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(description.layout);
+        const auto layout = log::decode_layout(ByteView(bytes, description.size), description.id);
+        return layout ? static_cast<int>(layout->columns.size()) : MaxHeapAttributeNumber;
+    });
+}
+
+/// Plain.
+bool has_other_values(Oid relation) {
+    const FoundDescription newest = newest_description(relation);
+    if (creating_extension || newest.id == 0) return false;
+    Relation table = table_open(relation, AccessShareLock);
+    bool other = false;
+    for (int i = described_attributes(newest); i < RelationGetDescr(table)->natts; i++)
+        other |= gave_other_values(table, i + 1);
+    table_close(table, NoLock);
+    return other;
+}
+
 /// A statement that changes this tracked table, and has done it: it is recorded under the table's old
 /// description, and the new one after it. Plain.
 void record_change(Relation table, const FoundDescription& newest, const Text& statement) {
@@ -295,6 +331,10 @@ extern "C" {
 PGDLLEXPORT Datum onerepl_record_running_statement(PG_FUNCTION_ARGS) {
     onerepl::capture::record_running(PG_GETARG_OID(0), PG_GETARG_BOOL(1));
     PG_RETURN_VOID();
+}
+
+PGDLLEXPORT Datum onerepl_has_other_values(PG_FUNCTION_ARGS) {
+    PG_RETURN_BOOL(onerepl::capture::has_other_values(PG_GETARG_OID(0)));
 }
 
 PGDLLEXPORT Datum onerepl_record_cascade(PG_FUNCTION_ARGS) {

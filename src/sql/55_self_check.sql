@@ -204,10 +204,14 @@ COMMENT ON FUNCTION onerepl.note_uncaptured(oid[], text) IS
 CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: some changes of tracked tables go unnoticed', e.evtname),
-           format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.', e.evtname)
-    FROM pg_event_trigger AS e
-    WHERE e.evtname IN ('onerepl_rewrite', '!onerepl_schema', '!onerepl_schema_partition', '!onerepl_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    SELECT 0::oid, 'event trigger ' || w.name,
+           format('event trigger %s is %s: some changes of tracked tables go unnoticed', w.name, CASE WHEN e.oid IS NULL THEN 'missing' ELSE 'disabled' END),
+           format('%s. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.',
+                  CASE WHEN e.oid IS NULL THEN 'If it got another name, give it this one again: it has to fire before others'
+                       ELSE format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS', w.name) END)
+    FROM (VALUES ('onerepl_rewrite'), ('!onerepl_schema'), ('!onerepl_schema_partition'), ('!onerepl_drop')) AS w (name)
+    LEFT JOIN pg_event_trigger AS e ON e.evtname = w.name
+    WHERE e.evtenabled IS DISTINCT FROM 'A' AND EXISTS (SELECT FROM onerepl.tracked)
     UNION ALL
     SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: new partitions may be written by everybody', e.evtname),
            format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS.', e.evtname)

@@ -16,6 +16,12 @@ COMMENT ON FUNCTION onerepl.record_running_statement(regclass, bool) IS
 description if it has one. Not direct: the statement names another table or type, and is recorded if the table''s description has
 changed by it. For event triggers.';
 
+CREATE FUNCTION onerepl.has_other_values(relation regclass) RETURNS bool
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_has_other_values'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.has_other_values(regclass) IS
+'Whether the statement that runs has given the table''s rows, in a new column, what its default gives here and now only: now(), current_user.';
+
 CREATE FUNCTION onerepl.record_cascade(relation regclass, statement text) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_cascade'
     SET search_path = pg_catalog, pg_temp;
@@ -69,6 +75,7 @@ DECLARE
 BEGIN
     FOR changed IN SELECT * FROM onerepl.changed_tables() LOOP
         PERFORM onerepl.check_filters(changed.relation);
+        UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = changed.relation AND onerepl.has_other_values(changed.relation);
         PERFORM onerepl.record_running_statement(changed.relation, changed.direct);
     END LOOP;
 END $$;

@@ -64,7 +64,15 @@ $pair->a(q(CREATE FUNCTION mine.adds(relation text) RETURNS void LANGUAGE plpgsq
 BEGIN; SELECT mine.adds('t6'); ROLLBACK; SET standard_conforming_strings = off; SELECT mine.adds('t6')));
 is_the_same('a statement that was read before', 't6');
 
-is(OneReplTest::journal_count($pair->node_a, level => 'critical') . OneReplTest::journal_count($pair->node_b, level => 'critical') . $pair->b('SELECT count(*) FROM onerepl.failed'), '000', 'nothing failed');
-$pair->verify_equal(map { "t$_" } 1 .. 6);
+# --- a default that gives another value there
+$pair->a('ALTER TABLE t7 ADD made timestamptz NOT NULL DEFAULT now(); TRUNCATE t8; ALTER TABLE t8 ADD made timestamptz DEFAULT now(); ALTER TABLE t9 ADD made timestamptz, ALTER made SET DEFAULT now(), ADD n int DEFAULT 5');
+$pair->a('SELECT onerepl.self_check()');
+is($pair->a("SELECT string_agg(relation || ' ' || kind, ', ') FROM onerepl.problems WHERE relation IN ('public.t7', 'public.t8', 'public.t9')"), 'public.t7 rewritten',
+	'now() as the default of a new column is told: it is another time on B');
+$pair->a("SELECT onerepl_wait('hq', '30 s'); SELECT onerepl_refresh('hq', 't7', 'repair'); SELECT onerepl_add_table('t7'); SELECT onerepl.self_check()");
+is_the_same('now(), repaired', 't7', 't8', 't9');
+
+is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'sequence|link|failed') . OneReplTest::journal_count($pair->node_b, level => 'critical') . $pair->b('SELECT count(*) FROM onerepl.failed'), '000', 'nothing failed');
+$pair->verify_equal(map { "t$_" } 1 .. 9);
 $pair->finish;
 done_testing();
