@@ -64,6 +64,9 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
     } catch (const pg::Error& error) {
         if (foreign_) throw;
         problem = problem_of(error.report());
+    } catch (const std::logic_error& error) {
+        if (foreign_) throw;
+        problem = problem_of(pg::Error("22P03", error.what()).report());
     } catch (const std::bad_alloc&) {
         if (foreign_) throw;
         problem = problem_of(pg::Error("53200", "out of memory").report());
@@ -124,11 +127,11 @@ bool Run::write_transaction() {
             if (foreign_) throw pg::Error("XX000", "the records end within a transaction");
             return false;
         }
-        const Number last = writer_.write(record, options_.resolutions);
+        writer_.write(record, options_.resolutions);
         records_++;
         if (!record.last_of_transaction) continue;
-        written_ = last;
-        ends_.push_back(last);
+        written_ = record.n;
+        ends_.push_back(record.n);
         return true;
     }
 }

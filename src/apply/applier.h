@@ -66,7 +66,8 @@ struct Failure {
     Number transaction_first = 0;
     Number transaction_last = 0;
     std::string relation;   // as A calls it, quoted: schema.table
-    std::string operation;  // "insert", "update", "delete", "truncate", "describe"
+    std::string operation;  // "insert", "update", "delete", "truncate", "describe" ...; "unknown" if the
+                            // record cannot be read
     std::string key;        // "(id)=(17)"; empty if the record has none
     std::string row;        // "(a, b)=(1, two)", cut after 4 kB
     pg::ErrorReport error;

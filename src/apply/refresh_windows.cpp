@@ -93,6 +93,15 @@ void RefreshWindows::note(const Target& target, const Chunk& chunk, Number n, bo
     load();
 }
 
+void RefreshWindows::note_hole(std::optional<std::uint64_t> refresh) {
+    if (open_.empty()) return;
+    pg::execute(
+        "UPDATE onerepl.refresh_window SET state = 'incomplete', changed_at = pg_catalog.clock_timestamp()"
+        " WHERE link = $1 AND state <> 'done' AND ($2 < 0 OR refresh = $2)",
+        {link_, refresh ? static_cast<std::int64_t>(*refresh) : std::int64_t{-1}});
+    load();
+}
+
 /// What a verification found before is mended.
 void RefreshWindows::forget_differences(Oid relation, Number n) {
     for (const char* sql : {"DELETE FROM onerepl.differing_row WHERE link = $1 AND relation = $2 AND n < $3",

@@ -5,6 +5,7 @@
 
 #include "apply/target.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class RefreshWindows {
 
     /// The chunk `n` was written to its table, or (skipped) left out by the administrator.
     void note(const Target& target, const Chunk& chunk, Number n, bool skipped);
+    /// A chunk that can not be read, or not be told where it belongs, was left out: the copies of that
+    /// refresh, or all that are under way, are not complete.
+    void note_hole(std::optional<std::uint64_t> refresh);
 
   private:
     struct Window {

@@ -64,8 +64,8 @@ class Trial {
     }
 
     void write(const IncomingRecord& record) {
-        next_ = writer_.write(record, options_.resolutions) + 1;
-        if (ended_) result_.transaction_last = next_ - 1;
+        writer_.write(record, options_.resolutions);
+        pass(record);
     }
 
     /// Runs `work` in a subtransaction. False: it failed and is undone; `error_` says how.
@@ -81,6 +81,9 @@ class Trial {
         } catch (const pg::Error& error) {
             if (is_transient(error.report())) throw;
             error_ = error.report();
+        } catch (const std::logic_error& error) {
+            // What a record says can not be; no error of PostgreSQL, but as much one of the record.
+            error_ = pg::Error("22P03", error.what()).report();
         } catch (const LackingDescription&) {
             // Not a failure of the record: it will be asked for when the others are resolved.
             error_.reset();
@@ -119,12 +122,12 @@ class Trial {
         for (int i = 0; i < count && !ended_; i++) {
             read(record);
             if (is_full()) {
-                skip(record);
+                pass(record);
             } else if (is_truncate(record)) {
                 try_truncates(record);
             } else if (!attempt([&] { write(record); })) {
                 add_failure(record);
-                skip(record);
+                pass(record);
             }
         }
     }
@@ -139,12 +142,10 @@ class Trial {
         return !record.record.empty() && record.record[0] == static_cast<std::uint8_t>(Operation::truncate);
     }
 
-    /// Goes on behind a record that is not written.
-    void skip(const IncomingRecord& record) {
-        Record decoded;
-        const bool skips = decode_record(record.record, decoded) && decoded.operation == Operation::skip;
-        next_ = record.n + (skips ? decoded.skip_count : 1);
-        if (ended_) result_.transaction_last = next_ - 1;
+    /// Goes on behind a record.
+    void pass(const IncomingRecord& record) {
+        next_ = record.n + 1;
+        if (ended_) result_.transaction_last = record.n;
     }
 
     /// TRUNCATEs that follow each other are one statement and fail together, at the first one.
@@ -165,7 +166,7 @@ class Trial {
         read(record);
         add_failure(record);
         for (;;) {
-            skip(record);
+            pass(record);
             if (ended_) return;
             read(record);
             if (!is_truncate(record)) break;
@@ -210,6 +211,8 @@ class Trial {
                                  : writer_.targets().find(record.description);
             if (target != nullptr) add_branch(*target, record);
             describe_record(record, target == nullptr ? nullptr : &target->description, failure);
+        } else {
+            failure.operation = "unknown";
         }
         result_.failures.push_back(std::move(failure));
     }

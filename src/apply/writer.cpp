@@ -61,21 +61,19 @@ void Writer::abandon() {
     forget_batch(batch_);
 }
 
-Number Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
+void Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
     batch_.n = incoming.n;
     batch_.overwrite = batch_.tolerant = batch_.copying = false;
     batch_.branch_column = nullptr;
-    if (!decode_record(incoming.record, record_)) throw pg::Error("22P03", "record cannot be read");
-    const Number last = incoming.n + (record_.operation == Operation::skip ? record_.skip_count - 1 : 0);
-    if (resolutions != nullptr && !resolutions->empty()) {
-        const std::optional<Resolution> resolution = resolutions->of(incoming.n);
-        if (resolution == Resolution::skip) {
-            if (record_.operation == Operation::chunk) skip_chunk();
-            tell_if_ahead();
-            return last;
-        }
-        batch_.overwrite = resolution == Resolution::overwrite;
-    }
+    const std::optional<Resolution> resolution =
+        resolutions != nullptr ? resolutions->of(incoming.n) : std::nullopt;
+    if (resolution == Resolution::skip) return leave_out(incoming);
+    batch_.overwrite = resolution == Resolution::overwrite;
+    if (!decode_record(incoming.record, record_))
+        throw pg::Error(
+            "22P03", "record cannot be read",
+            "The remote is of another version, or not onerepl. Resolve the record with 'skip', and "
+            "compare the tables (onerepl_verify at the remote).");
     if (record_.operation == Operation::truncate) {
         add_truncate();
     } else {
@@ -94,7 +92,29 @@ Number Writer::write(const IncomingRecord& incoming, const Resolutions* resoluti
     if (incoming.last_of_transaction && !truncates_.empty()) run_truncates();
     if (incoming.last_of_transaction && batch_.check_count > most_deferred_checks)
         pg::call([&] { run_checks(batch_); });
-    return last;
+}
+
+/// P13: neither the record nor what it is about stands in the way. What is not known of a copy counts as a
+/// hole.
+void Writer::leave_out(const IncomingRecord& incoming) {
+    if (!decode_record(incoming.record, record_)) return windows_.note_hole(std::nullopt);
+    ForeignPlace* const places = batch_.places;
+    const auto come_back = [&] {
+        batch_.places = places;  // the locks of those behind them are gone
+        windows_.load();
+        if (record_.operation == Operation::chunk) windows_.note_hole(record_.chunk.refresh);
+    };
+    try {
+        pg::in_subtransaction([&] {
+            if (record_.operation == Operation::chunk) skip_chunk();
+            tell_if_ahead();
+        });
+    } catch (const LackingDescription&) {
+        come_back();
+    } catch (const pg::Error& error) {
+        if (pg::is_transient(error.sqlstate())) throw;
+        come_back();
+    }
 }
 
 void Writer::finish() {

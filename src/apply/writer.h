@@ -25,9 +25,9 @@ class Writer {
     /// After a rollback of the transaction.
     void abandon();
 
-    /// Writes one record, maybe later. Throws pg::Error or LackingDescription. Gives the last number that it
-    /// stands for.
-    Number write(const IncomingRecord& incoming, const Resolutions* resolutions);
+    /// Writes one record, maybe later. Throws pg::Error or LackingDescription. One that is resolved by `skip`
+    /// is left out, whatever is wrong with it (P13): then transient errors only.
+    void write(const IncomingRecord& incoming, const Resolutions* resolutions);
     /// Everything that was written so far reaches its tables and is checked against deferrable constraints.
     void finish();
     /// Like finish, but keeps the deferred checks for later, and closes all tables.
@@ -61,6 +61,7 @@ class Writer {
     void write_row_record();
     bool is_left_to_copy(const Target& target) const;
     void write_chunk_record();
+    void leave_out(const IncomingRecord& incoming);
     void skip_chunk();
     void tell_if_ahead();
     bool may_be_ahead(Oid relation);

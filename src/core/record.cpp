@@ -257,11 +257,6 @@ bool read_old_key(ByteReader& reader, Record& record) {
     return read_values(reader, *record.old_key);
 }
 
-bool read_skip(ByteReader& reader, std::uint8_t flags, Record& record) {
-    record.skip_count = reader.u64();
-    return flags == 0 && record.skip_count >= 1 && record.skip_count <= largest_number;
-}
-
 bool read_update(ByteReader& reader, std::uint8_t flags, Record& record) {
     if ((flags & ~flag_old_key) != 0) return false;
     if (flags == 0) {
@@ -325,7 +320,6 @@ void prepare(Record& record) {
     record.table = {};
     record.truncate_cascade = false;
     record.truncate_restart_identity = false;
-    record.skip_count = 1;
     if (record.operation != Operation::chunk) record.chunk = {};
     record.statement = {};
     record.sequences_complete = false;
@@ -370,7 +364,7 @@ void encode_record(const Record& record, Bytes& out) {
     ByteWriter writer(out);
     writer.u8(static_cast<std::uint8_t>(record.operation));
     writer.u8(flags_of(record));
-    if (record.operation == Operation::skip) return writer.u64(record.skip_count);
+    if (record.operation == Operation::skip) return;
     writer.u64(record.description);
     switch (record.operation) {
         case Operation::insert:
@@ -401,7 +395,7 @@ bool decode_record(ByteView in, Record& record) {
     prepare(record);
     bool good = false;
     if (record.operation == Operation::skip) {
-        good = read_skip(reader, flags, record);
+        good = flags == 0;
     } else {
         record.description = reader.u64();
         good = record.description <= largest_number && read_change(reader, flags, record);

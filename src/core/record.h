@@ -14,7 +14,7 @@ enum class Operation : std::uint8_t {
     remove = 'D',
     truncate = 'T',
     describe = 'R',   // a table description takes effect here; its object is the table (P17)
-    skip = 'S',       // a number that means nothing to this link; counts as written (P17)
+    skip = 'S',       // this number means nothing to this link; counts as written (P17)
     chunk = 'C',      // a piece of a table's copy, exact at its number (Part III, P17)
     statement = 'X',  // a statement of SQL that the remote executed at this place (P17)
     sequences = 'Q',  // where sequences stood behind all changes up to here (P17)
@@ -108,8 +108,6 @@ struct Record {
     /// truncate: flags of the statement.
     bool truncate_cascade = false;
     bool truncate_restart_identity = false;
-    /// skip: how many numbers from n on mean nothing to this link; at least 1.
-    std::uint64_t skip_count = 1;
     Chunk chunk{};
     Statement statement{};
     /// sequences: these are all that follow; others that were told before are gone, or have other names.

@@ -99,7 +99,6 @@ Record record_from(const test::Section& section, std::deque<Bytes>& store) {
     if (section.has("truncate_cascade")) record.truncate_cascade = section.flag("truncate_cascade");
     if (section.has("truncate_restart_identity"))
         record.truncate_restart_identity = section.flag("truncate_restart_identity");
-    if (section.has("skip_count")) record.skip_count = section.number("skip_count");
     if (record.operation == Operation::chunk) record.chunk = chunk_from(section, store);
     if (record.operation == Operation::statement) record.statement = statement_from(section, store);
     if (record.operation == Operation::sequences) {
@@ -175,7 +174,6 @@ void expect_same(const Record& a, const Record& b) {
     EXPECT_EQ(a.too_large, b.too_large);
     EXPECT_EQ(a.truncate_cascade, b.truncate_cascade);
     EXPECT_EQ(a.truncate_restart_identity, b.truncate_restart_identity);
-    EXPECT_EQ(a.skip_count, b.skip_count);
     expect_same(a.chunk, b.chunk);
     expect_same(a.statement, b.statement);
     EXPECT_EQ(to_hex(a.sequence_encoding), to_hex(b.sequence_encoding));

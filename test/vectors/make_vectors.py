@@ -34,9 +34,9 @@ def values(row):
     return out
 
 
-def record(operation, description=0, old_key=None, row=None, table=b"", cascade=False, restart=False, count=1, large=False):
+def record(operation, description=0, old_key=None, row=None, table=b"", cascade=False, restart=False, large=False):
     if operation == "S":
-        return b"S\0" + struct.pack(">Q", count)
+        return b"S\0"
     flags = 0
     if operation == "U" and old_key is not None:
         flags |= 1
@@ -248,7 +248,7 @@ def records():
             truncate_restart_identity=1,
         ),
         section("describe", record("R", 7, table=DESCRIPTION), "R", description=7, table=text(DESCRIPTION)),
-        section("skip", record("S", count=1000), "S", skip_count=1000),
+        section("skip", record("S"), "S"),
         section("chunk that opens a refresh", chunk(7, 3, 1), "C", description=7, refresh=3, opens=1),
         section(
             "chunk",
