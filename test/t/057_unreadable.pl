@@ -66,7 +66,6 @@ my @cases = (
 	[ $remote->insert($id{t}, 2000, "\xC0\x80"), qr/^22021 /, 'bytes that are no text' ],
 	[ $remote->insert($id{absent}, 1, 'x'), qr/^42P01 /, 'a row of a table that is not here' ],
 	[ $remote->truncate($id{absent}), qr/^42P01 /, 'TRUNCATE of a table that is not here' ],
-	[ $remote->chunk($id{t}, 2, 'nnn', [ 1, 'x' ]), $unreadable, 'a chunk whose key has three columns' ],
 	[ $remote->sequences([ 'public', 'absent', 1 ], [ 'public', 's', -9223372036854775808 ]), qr/^\w{5} /, 'a sequence beyond its bounds' ],
 	[ pack('a C Q>', 'Q', 0, 0) . OneReplRemote::counted('no encoding') . pack('N', 0), qr/^22023 /, 'an encoding that is none' ],
 );
