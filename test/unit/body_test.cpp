@@ -210,7 +210,7 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(remote, 6, big_endian(std::uint16_t{2}), BodyError::content);
     expect(remote, 6, big_endian(std::uint16_t{1}), BodyError::content);  // not compressed
     expect(remote, 80, byte(0x80), BodyError::content);                   // start beyond the largest number
-    expect(remote, 136, byte(2), BodyError::content);                     // flags
+    expect(remote, 136, byte(4), BodyError::content);                     // flags
     expect(remote, 137, byte(6), BodyError::content);                     // stop
     expect(remote, 138, big_endian(std::uint32_t{2}), BodyError::content);
     expect(remote, 138, big_endian(std::uint32_t{0xffffffff}), BodyError::content);
