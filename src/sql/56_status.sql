@@ -49,11 +49,11 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
     CROSS JOIN LATERAL (
         SELECT p.* FROM onerepl.stop_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
-        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
-        UNION ALL
         SELECT 'capture stopped: the log reached onerepl.log_critical_size',
                'Changes are not captured any more. When the central can be reached, call onerepl_restart_link there, then here together with onerepl_refresh(..., method => ''repair'') in one transaction.'
             FROM onerepl.log_state AS g WHERE g.capture_stopped
+        UNION ALL
+        SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
         UNION ALL

@@ -66,6 +66,7 @@ $pair->a('INSERT INTO t VALUES (2)');
 OneReplTest::poll_ok($pair->node_b, $state, 'B says that A captures nothing', wanted => 'the remote captures no changes');
 
 # Not preloaded at all.
+$pair->a('UPDATE onerepl.log_state SET capture_stopped = false');
 $pair->node_a->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $pair->node_a->restart;
 like($pair->a($status), qr/^not working: the library is not preloaded\|Add onerepl to shared_preload_libraries/, 'not preloaded');
