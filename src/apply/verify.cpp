@@ -98,6 +98,7 @@ Digest digest_of_ours(const Target& target, const Chunk& chunk) {
 std::vector<std::vector<std::string>> rows_of_ours(const Target& target, const Chunk& chunk,
                                                    const std::vector<KeyColumn>& columns) {
     std::vector<std::string> selected;
+    selected.reserve(columns.size() + 1);
     for (const KeyColumn& column : columns)
         selected.push_back("CAST(t." + column.name + " AS pg_catalog.text)");
     selected.push_back(refresh::digests_of(compared_columns(target)));
