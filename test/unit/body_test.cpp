@@ -218,7 +218,7 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(remote, 142, big_endian(std::uint64_t{10}), BodyError::content);  // empty batch
     const Body central = body_of_central();
     expect(central, 5, byte(0), BodyError::content);
-    expect(central, 80, byte(2), BodyError::content);      // flags
+    expect(central, 80, byte(4), BodyError::content);      // flags
     expect(central, 81, byte(4), BodyError::content);      // flow
     expect(central, 82, byte(6), BodyError::content);      // stop
     expect(central, 83, byte(0x80), BodyError::content);   // written
