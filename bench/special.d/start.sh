@@ -8,7 +8,7 @@ anew() {
 	b -c 'DROP EXTENSION IF EXISTS onerepl CASCADE' -c 'TRUNCATE mark'
 	a -c 'CREATE EXTENSION onerepl'
 	b -c 'CREATE EXTENSION onerepl'
-	b -c "SELECT onerepl_add_remote('branch', '$secret')" >>"$dir/setup.log"
+	b -c "SELECT onerepl_add_remote('branch', '$secret', tables => '{*}')" >>"$dir/setup.log"
 	a -c "SELECT onerepl_add_central('hq', '$http_url', '$secret')" -c "SELECT onerepl_add_table('mark')" >>"$dir/setup.log"
 }
 

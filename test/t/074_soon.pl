@@ -19,7 +19,7 @@ $pair->a(sprintf "SELECT onerepl_add_central('hq', '%s', '%s')", $pair->url, $On
 $pair->track('t');
 $pair->a('INSERT INTO t VALUES (1)');
 OneReplTest::poll_ok($pair->node_a, "SELECT last_error <> '' FROM onerepl_status()", 'A met nobody');
-$pair->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret')");
+$pair->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
 $pair->wait_identical('t', { name => 'the first row, after set-up in the wrong order' });
 
 # The central is away for a while.
