@@ -144,6 +144,7 @@ $pair->node_a->stop('immediate');
 $pair->node_a->start;
 $pair->a("INSERT INTO t VALUES (402, 'after an immediate shutdown')");
 $pair->wait_identical('t', { name => 'after an immediate shutdown' });
+$pair->verify_equal('t');
 for my $node ($pair->nodes)
 {
 	unlike(slurp_file($node->logfile), qr/was terminated by signal|PANIC|TRAP:|cache reference leak|resource was not closed|snapshot reference leak/, 'nothing crashed or leaked on ' . $node->name);

@@ -81,7 +81,9 @@ sub speaks
 {
 	my ($remote, %options) = @_;
 	my @ends = (remote => $remote, central => '', secret => 'a secret for recorded bodies');
-	my ($nonce) = OneReplTest::http($address, post(body(@ends))) =~ /\r\n\r\n.{40}(.{16})/s;
+	my $answer;
+	OneReplTest::wait_for(sub { $answer = OneReplTest::http($address, post(body(@ends))); OneReplTest::status_of($answer) == 200 }, 20);    # the link is new to the receiver
+	my ($nonce) = $answer =~ /\r\n\r\n.{40}(.{16})/s;
 	my $recorded = body(@ends, header => remote_header(start_identity => $remote, %options), reply_to => $nonce);
 	OneReplTest::http($address, post($recorded));
 	return $recorded;
@@ -121,5 +123,6 @@ $pair->node_a->start;
 $pair->a('INSERT INTO k VALUES (5001)');
 $pair->wait_identical('t', 'k', { name => 'the link goes on' });
 settle('in the end');
+$pair->verify_equal('t', 'k');
 $pair->finish;
 done_testing();

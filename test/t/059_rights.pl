@@ -189,6 +189,7 @@ $pair->a("INSERT INTO plain VALUES (20, 'y'), (0, 'y')");
 $pair->wait_settled('a filter with a comment');
 is($pair->b('SELECT string_agg(id::text, \',\' ORDER BY id) FROM plain'), '2,3,20', 'the filter holds');
 
+$pair->verify_equal('m.t', 'm.moods', 'm.parts', 'hidden', 'plain');
 safe_ok('at the end');
 $pair->finish;
 done_testing();

@@ -75,5 +75,6 @@ $pair->track('queries');
 $pair->a(q{INSERT INTO queries VALUES (1, '', ARRAY['', 'a & b']::tsquery[]), (2, 'x:AB* <2> !y', '{}'), (3, NULL, NULL)});
 $pair->wait_identical('queries');
 $pair->wait_settled;
+$pair->verify_equal(@tables, 'queries');
 $pair->finish;
 done_testing();

@@ -136,7 +136,7 @@ $pair->a("SELECT onerepl_set_filter('hq', 'virtual', 'b > 0', '{b}', refresh => 
 my @equal = qw(swapped grown verified ranged);
 $pair->wait_settled;
 $pair->wait_identical(@equal);
-$pair->verify_equal(@equal);
+$pair->verify_equal(@equal, qw(filtered child virtual), [ 'moved', 'moved_here' ]);
 is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed');
 $pair->finish;
 done_testing();
