@@ -35,6 +35,8 @@ void write(ByteWriter& writer, const RemoteHeader& header) {
     writer.u64(header.last);
     writer.u64(header.sent);
     writer.u64(header.blocked_at);
+    writer.u64(header.oldest);
+    writer.u64(static_cast<std::uint64_t>(header.age));
     writer.u8(static_cast<std::uint8_t>((header.paused ? flag_paused : 0) |
                                         (header.capture_stopped ? flag_capture_stopped : 0)));
     writer.u8(static_cast<std::uint8_t>(header.stop));
@@ -106,13 +108,17 @@ std::optional<RemoteHeader> read_remote_header(ByteView bytes) {
     header.last = reader.u64();
     header.sent = reader.u64();
     header.blocked_at = reader.u64();
+    header.oldest = reader.u64();
+    const std::uint64_t age = reader.u64();
     const std::uint8_t flags = reader.u8();
     header.paused = (flags & flag_paused) != 0;
     header.capture_stopped = (flags & flag_capture_stopped) != 0;
     bool good = (flags & ~(flag_paused | flag_capture_stopped)) == 0;
     good = read_stop(reader, header.stop) && good;
     good = good && is_number(header.start) && is_number(header.confirmed) && is_number(header.last);
-    good = good && is_number(header.sent) && is_number(header.blocked_at);
+    good = good && is_number(header.sent) && is_number(header.blocked_at) && is_number(header.oldest);
+    good = good && age <= static_cast<std::uint64_t>(largest_age);
+    header.age = static_cast<Time>(age);
     if (!good || !read_batches(reader, header.batches)) return std::nullopt;
     return header;
 }

@@ -23,6 +23,9 @@ enum class Stop : std::uint8_t {
 const char* describe(Stop stop);
 const char* cure_of(Stop stop);
 
+/// No age on the wire is larger: some 140 years.
+constexpr Time largest_age = Time{1} << 52;
+
 /// What every body of A says.
 struct RemoteHeader {
     Number start = 0;  // N0 of this link (P17)
@@ -31,6 +34,10 @@ struct RemoteHeader {
     Number last = 0;        // M_a
     Number sent = 0;        // last number sent successfully
     Number blocked_at = 0;  // first record in B that stops forming; 0: none
+    /// The first record of which A does not know that B has written it, and how long ago it got its number;
+    /// 0, 0: there is none. B's lag: the two clocks are not compared, one tells a span.
+    Number oldest = 0;
+    Time age = 0;  // 0 .. largest_age
     bool paused = false;
     bool capture_stopped = false;  // A's changes get no numbers any more: M_a is not all that happened
     Stop stop = Stop::none;

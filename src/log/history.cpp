@@ -5,6 +5,7 @@
 extern "C" {
 #include "access/transam.h"
 #include "catalog/pg_type.h"
+#include "utils/timestamp.h"
 #include "utils/xid8.h"
 }
 
@@ -92,6 +93,20 @@ std::vector<Batch> batches(Range numbers) {
         " AND last >= $1 ORDER BY first",
         {numbers.first, numbers.last}, [&](const pg::Row& row) { result.push_back(batch_from(row)); });
     return result;
+}
+
+std::optional<Time> age_of(Number n) {
+    std::optional<TimestampTz> made_at;
+    if (const auto* entry = recent_batches().find(n))
+        made_at = entry->made_at;
+    else
+        pg::query(
+            "SELECT last, made_at FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT 1", {n},
+            [&](const pg::Row& row) {
+                if (row.number(0) >= n) made_at = row.int8(1);
+            });
+    if (!made_at) return std::nullopt;
+    return std::max<Time>(GetCurrentTimestamp() - *made_at, 0);
 }
 
 std::optional<Identity> identity_at(Number n) {

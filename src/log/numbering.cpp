@@ -160,6 +160,7 @@ void write_batch(Step& step, const std::vector<NumberedTransaction>& transaction
     batch.before = step.position.identity;
     batch.random = random_array<Identity>();
     Bytes encoded = encode_transactions(transactions);
+    const TimestampTz made_at = GetCurrentTimestamp();
     const Datum values[] = {
         Int64GetDatum(static_cast<std::int64_t>(batch.numbers.first)),
         Int64GetDatum(static_cast<std::int64_t>(batch.numbers.last)),
@@ -167,13 +168,13 @@ void write_batch(Step& step, const std::vector<NumberedTransaction>& transaction
         bytea(batch.random),
         last ? snapshot_datum(step.now) : Datum{0},
         bytea(encoded),
-        TimestampTzGetDatum(GetCurrentTimestamp()),
+        TimestampTzGetDatum(made_at),
     };
     const bool nulls[] = {false, false, false, false, !last, false, false};
     pg::call([&] { capture::insert_row(step.table, values, nulls); });
     step.position.last = batch.numbers.last;
     step.position.identity = identity_at(batch, step.position.last);
-    step.written.push_back({batch, std::move(encoded)});
+    step.written.push_back({batch, std::move(encoded), made_at});
 }
 
 NumberingGuest* registered_guest = nullptr;

@@ -68,6 +68,9 @@ std::optional<TransactionAt> transaction_at(Number n);
 /// missing.
 std::vector<Batch> batches(Range numbers);
 
+/// How long ago `n` got its number, by this server's clock; nullopt: it has none yet, or its batch is purged.
+std::optional<Time> age_of(Number n);
+
 /// The history's identity at `n` (0: the database's identifier). nullopt: beyond M, or purged.
 std::optional<Identity> identity_at(Number n);
 

@@ -14,6 +14,7 @@ class RecentBatches {
     struct Entry {
         Batch batch;
         Bytes transactions;  // encoded, as in the table
+        std::int64_t made_at = 0;  // TimestampTz
     };
 
     /// A batch that is committed; it follows the one added before.

@@ -89,10 +89,12 @@ const char* state_name(const RemoteHeader& header) {
 
 struct LinkReceiver::Turn {
     Turn(Time now, const CentralConfig& config, LinkState state, CentralWaits& waits, Journal& journal)
-        : central(now, config, std::move(state.central), waits, journal),
+        : begun(now),
+          central(now, config, std::move(state.central), waits, journal),
           known(std::move(state.known)),
           position_seq(state.position_seq),
           memory_holds(state.memory_holds) {}
+    Time begun;
     Central central;
     Incoming incoming;
     KnownFailures known;
@@ -409,6 +411,17 @@ void LinkReceiver::note_put_off(Turn& turn, const std::string& sqlstate, const s
     if (!reason.empty()) journal_.write({Level::warning, "C2a", reason, "It is tried again by itself.", {}});
 }
 
+Contact LinkReceiver::contact_of(const Turn& turn) const {
+    Contact contact;
+    contact.peer_number = turn.header->last;
+    contact.peer_state = state_name(*turn.header);
+    if (turn.header->oldest > 0) {
+        contact.oldest = turn.header->oldest;
+        contact.age = turn.header->age + (worker::now() - turn.begun);
+    }
+    return contact;
+}
+
 /// What the turn has to leave behind in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
     const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
@@ -423,7 +436,7 @@ void LinkReceiver::finish(Turn& turn) {
         if (stop != link_.stop) store_stop(link_, stop);
         if (turn.failed) store_failures(link_.id, *turn.failed);
         if (contact) {
-            store_contact(link_.id, {"", turn.header->last, state_name(*turn.header)});
+            store_contact(link_.id, contact_of(turn));
             pg::on_commit([this] { contact_stored_ = worker::now(); });
         }
         if (turn.put_off) {

@@ -61,6 +61,7 @@ class LinkReceiver {
     void move_position(Turn& turn, Number written, bool from_queue);
     void take_outcome(Turn& turn, const apply::Outcome& outcome);
     void note_put_off(Turn& turn, const std::string& sqlstate, const std::string& reason);
+    Contact contact_of(const Turn& turn) const;
     void finish(Turn& turn);
     void end_trouble();
     void spool(Turn& turn);

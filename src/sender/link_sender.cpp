@@ -138,8 +138,7 @@ void LinkSender::form() {
         body.parties = parties();
         body.nonce = random_array<Nonce>();
         body.reply_to = last_answer_;
-        RemoteHeader header = remote_.header();
-        header.capture_stopped = shared::capture_stopped();
+        RemoteHeader header = this->header();
         header.batches = std::move(built.batches);
         body.header = std::move(header);
         body.frames = std::move(built.frames);
@@ -152,6 +151,20 @@ void LinkSender::form() {
         more_to_form_ = size >= enough_at_once;
         if (more_to_form_) return;
     }
+}
+
+/// What the core says, and what only the database knows.
+RemoteHeader LinkSender::header() const {
+    RemoteHeader header = remote_.header();
+    header.capture_stopped = shared::capture_stopped();
+    Number written = remote_.position().confirmed;
+    if (remote_.central()) written = std::max(written, remote_.central()->written);
+    if (written >= remote_.last()) return header;
+    if (const auto age = log::age_of(written + 1)) {
+        header.oldest = written + 1;
+        header.age = std::min(*age, largest_age);
+    }
+    return header;
 }
 
 /// P22: the central answers others, but not these: what they carried is formed again.

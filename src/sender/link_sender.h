@@ -93,6 +93,7 @@ class LinkSender : private NumberedHistory {
     void set_own_error(std::string error);
     void give_up_overtaken();
     void report_missing(Number n);
+    RemoteHeader header() const;
 
     Link link_;
     Uuid own_id_;

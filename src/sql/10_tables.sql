@@ -222,7 +222,9 @@ CREATE TABLE onerepl.contact (
     last_error_at   timestamptz,
     own_error       text,               -- the remote: what fails here, whatever the peer says; null: nothing
     peer_number     int8,               -- remote: B's S_b; central: A's M_a, as last told
-    peer_state      text
+    peer_state      text,
+    oldest          int8,               -- central: the first number that A did not know as written when it spoke last,
+    oldest_since    timestamptz         -- and when it got that number, by A's clock, as a moment of this one
 ) WITH (fillfactor = 50);
 
 SELECT pg_extension_config_dump('onerepl.link', '');

@@ -150,7 +150,7 @@ CREATE FUNCTION onerepl.remote_status() RETURNS TABLE (link int, m int8, s int8,
     SELECT l.id, h.last, p.s,
            CASE WHEN p.s >= h.last THEN 0
                 ELSE (SELECT extract(epoch FROM clock_timestamp() - b.made_at) FROM onerepl.batch AS b
-                      WHERE b.first <= p.s + 1 ORDER BY b.first DESC LIMIT 1) END,
+                      WHERE b.first <= p.s + 1 ORDER BY b.first DESC LIMIT 1) END AS lag_seconds,
            -- The log's size over its records, times what is missing.
            CASE WHEN p.s >= h.last THEN 0
                 ELSE (z.bytes * least(1, (h.last - p.s)::float8 / greatest(1, h.last - h.oldest + 1)))::int8 END,
@@ -169,16 +169,15 @@ CREATE FUNCTION onerepl.central_status() RETURNS TABLE (link int, m int8, s int8
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT l.id, h.m, p.s,
-           CASE WHEN h.m <= p.s THEN 0
-                ELSE extract(epoch FROM clock_timestamp() - coalesce(q.since, a.at)) END,
+           -- An older record than S_b + 1, if B has written more since.
+           CASE WHEN h.m <= p.s THEN 0 ELSE extract(epoch FROM clock_timestamp() - c.oldest_since) END AS lag_seconds,
            coalesce(q.bytes, 0), t.state, t.what_to_do, NULL::int8
     FROM onerepl.link AS l
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
     CROSS JOIN LATERAL (SELECT onerepl.written_to(l.id) AS s) AS p
     -- What the remote said last may be older than what has come since.
     CROSS JOIN LATERAL (SELECT CASE WHEN c.peer_number IS NOT NULL THEN greatest(c.peer_number, p.s) END AS m) AS h
-    LEFT JOIN LATERAL (SELECT sum(w.size)::int8 AS bytes, min(w.received_at) AS since FROM onerepl.waiting AS w WHERE w.link = l.id) AS q ON true
-    LEFT JOIN LATERAL (SELECT d.at FROM onerepl.applied AS d WHERE d.link = l.id ORDER BY d.seq DESC LIMIT 1) AS a ON true
+    LEFT JOIN LATERAL (SELECT sum(w.size)::int8 AS bytes FROM onerepl.waiting AS w WHERE w.link = l.id) AS q ON true
     CROSS JOIN LATERAL onerepl.central_state(l, h.m, p.s) AS t
     WHERE l.role = 'central'
 $$;
@@ -189,7 +188,7 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
                                                 what_to_do text, problems int8, log_size int8, may_write text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT l.name, l.role, l.peer, t.s, t.m, t.m - t.s, round(t.lag_seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
+    SELECT l.name, l.role, l.peer, t.s, t.m, lag.records, round(lag.seconds::numeric, 3)::float8, t.lag_bytes, t.state, c.last_contact,
            coalesce(c.put_off, onerepl.trouble(l.id), c.own_error, c.last_error),
            CASE WHEN p.problems > 0
                 THEN concat_ws(' ', format('See onerepl.problems: %s problem%s with tables.', p.problems, CASE WHEN p.problems > 1 THEN 's' END),
@@ -201,6 +200,8 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     FROM (SELECT * FROM onerepl.remote_status() UNION ALL SELECT * FROM onerepl.central_status()) AS t
     JOIN onerepl.link AS l ON l.id = t.link
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    -- The numbers of a stopped link are of two histories.
+    LEFT JOIN LATERAL (SELECT t.m - t.s AS records, CASE WHEN t.lag_seconds < 0 THEN 0 ELSE t.lag_seconds END AS seconds WHERE l.stop = 0 AND t.m >= t.s) AS lag ON true
     CROSS JOIN LATERAL (
         SELECT count(*) AS problems FROM onerepl.problem AS q WHERE (q.kind = 'guard trigger') = (l.role = 'central')
     ) AS p
@@ -210,8 +211,10 @@ COMMENT ON FUNCTION onerepl_status() IS
 'One row for each link of this database.
 link, role: its name, and what this database is on it, ''remote'' or ''central''; peer: the other database, null before the first
 contact. s: S, what is confirmed (remote) or written (central); m: M, the newest number of the remote''s log, on the central as last
-told. lag_records: m - s; lag_seconds: age of the oldest record that is not confirmed (remote) or of what waits (central);
-lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
+told. The lag is what the remote has numbered and this side does not know as written at the central. lag_records: how many records
+that is, m - s. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
+lag; 0: there is none. The central has both from the remote''s last message (last_contact), and counts on from there. Both are never negative, and null
+while they can not be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
 the central is or has ..., the remote is ..., records can not be sent (the remote fails to form them), put off (the central can not write just now), different (onerepl_verify found it);
 last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can

@@ -60,6 +60,9 @@ struct Contact {
     std::optional<Number> peer_number;
     std::string peer_state;
     std::string own_error{};  // what fails here, whatever the peer says; empty: nothing
+    /// The central: the remote's header `oldest`, and how long ago it got its number.
+    std::optional<Number> oldest{};
+    Time age = 0;
 };
 void store_contact(int link, const Contact& contact);
 

@@ -144,8 +144,8 @@ sub parse
 	my $header = substr $bytes, 80, $header_length;
 	my %body = (nonce => $nonce, reply_to => $reply_to, header => $header, frames => []);
 	my @names = $direction ? qw(flags flow stop written identity held room failed_at)
-	  : qw(start start_identity confirmed last sent blocked_at flags stop batch_count batches);
-	@body{@names} = unpack $direction ? 'C C C Q> a16 Q> Q> Q>' : 'Q> a16 Q> Q> Q> Q> C C N a*', $header;
+	  : qw(start start_identity confirmed last sent blocked_at oldest age flags stop batch_count batches);
+	@body{@names} = unpack $direction ? 'C C C Q> a16 Q> Q> Q>' : 'Q> a16 Q> Q> Q> Q> Q> Q> C C N a*', $header;
 	my $frames = substr $bytes, 80 + $header_length, $frames_length;
 	for (my $at = 0; $at < length $frames;)
 	{

@@ -332,6 +332,29 @@ sub start_pgbench
 		'<', '/dev/null', '>>', $log, '2>>', $log);
 }
 
+# ------------------------------------------------------------------------------------------------ restored servers
+
+# A cold copy of a node's data, and its return.
+sub save
+{
+	my $node = shift;
+	$node->stop;
+	my $copy = $node->basedir . '/older';
+	system_or_bail('cp', '-a', $node->data_dir, $copy);
+	$node->start;
+	return $copy;
+}
+
+sub restore
+{
+	my ($node, $copy) = @_;
+	$node->stop;
+	system_or_bail('rm', '-rf', $node->data_dir);
+	system_or_bail('cp', '-a', $copy, $node->data_dir);
+	$node->start;
+	return;
+}
+
 # ------------------------------------------------------------------------------------------------ the proxy
 
 sub start_proxy

@@ -12,13 +12,13 @@ our @EXPORT_OK = qw(body frame remote_header sign post zstd_bomb uuid_bytes);
 
 sub uuid_bytes { my $text = shift; $text =~ tr/-//d; return pack 'H*', $text; }
 
-# Options: start, start_identity, confirmed, last, sent, blocked_at, flags, stop, batches (bytes), batch_count
+# Options: start, start_identity, confirmed, last, sent, blocked_at, oldest, age, flags, stop, batches (bytes), batch_count
 sub remote_header
 {
 	my %h = @_;
-	return pack('Q> a16 Q> Q> Q> Q> C C N',
+	return pack('Q> a16 Q> Q> Q> Q> Q> Q> C C N',
 		$h{start} // 0, $h{start_identity} // '', $h{confirmed} // 0, $h{last} // 0, $h{sent} // 0, $h{blocked_at} // 0,
-		$h{flags} // 0, $h{stop} // 0, $h{batch_count} // 0) . ($h{batches} // '');
+		$h{oldest} // 0, $h{age} // 0, $h{flags} // 0, $h{stop} // 0, $h{batch_count} // 0) . ($h{batches} // '');
 }
 
 # Options: remote, central (16 bytes), kind, version, flags, n, part, parts, data, length, checksum

@@ -21,27 +21,6 @@ sub new_pair
 	return $pair;
 }
 
-# A cold copy of a node's data, and its return.
-sub save
-{
-	my $node = shift;
-	$node->stop;
-	my $copy = $node->basedir . '/older';
-	system_or_bail('cp', '-a', $node->data_dir, $copy);
-	$node->start;
-	return $copy;
-}
-
-sub restore
-{
-	my ($node, $copy) = @_;
-	$node->stop;
-	system_or_bail('rm', '-rf', $node->data_dir);
-	system_or_bail('cp', '-a', $copy, $node->data_dir);
-	$node->start;
-	return;
-}
-
 # Both ends are stopped for the reason $reason (a pattern of the status), tell so and say what to do.
 sub stopped_ok
 {
@@ -82,12 +61,12 @@ sub cure_ok
 # --- A comes from an older backup, and has nothing new
 {
 	my $pair = new_pair();
-	my $copy = save($pair->node_a);
+	my $copy = OneReplTest::save($pair->node_a);
 	$pair->a("INSERT INTO t SELECT n, 'lost' FROM generate_series(11, 20) AS n");
 	$pair->wait_identical('t');
 	$pair->wait_settled('before the restore');
 	my $content = OneReplTest::fingerprint($pair->node_b, 't');
-	restore($pair->node_a, $copy);
+	OneReplTest::restore($pair->node_a, $copy);
 	stopped_ok('A restored', qr/remote has lost|histories differ/, $pair->nodes);
 	untouched_ok('A restored', $pair, $content);
 	cure_ok('A restored', $pair);
@@ -97,13 +76,13 @@ sub cure_ok
 # --- A comes from an older backup and makes more new changes than it lost before B hears of it
 {
 	my $pair = new_pair();
-	my $copy = save($pair->node_a);
+	my $copy = OneReplTest::save($pair->node_a);
 	$pair->a("INSERT INTO t SELECT n, 'lost' FROM generate_series(11, 20) AS n");
 	$pair->wait_identical('t');
 	$pair->wait_settled('before the restore');
 	my $content = OneReplTest::fingerprint($pair->node_b, 't');
 	$pair->node_b->stop;
-	restore($pair->node_a, $copy);
+	OneReplTest::restore($pair->node_a, $copy);
 	$pair->a("INSERT INTO t VALUES ($_, 'other history')") for 21 .. 60;
 	OneReplTest::poll_ok($pair->node_a, 'SELECT m > 45 FROM onerepl_status()', 'the other history has more numbers');
 	$pair->node_b->start;
@@ -116,11 +95,11 @@ sub cure_ok
 # --- B comes from an older backup
 {
 	my $pair = new_pair();
-	my $copy = save($pair->node_b);
+	my $copy = OneReplTest::save($pair->node_b);
 	$pair->a("INSERT INTO t SELECT n, 'confirmed' FROM generate_series(11, 20) AS n");
 	$pair->wait_identical('t');
 	$pair->wait_settled('before the restore');
-	restore($pair->node_b, $copy);
+	OneReplTest::restore($pair->node_b, $copy);
 	stopped_ok('B restored', qr/central has lost/, $pair->nodes);
 	cure_ok('B restored', $pair);
 	$pair->finish;

@@ -26,6 +26,8 @@ RemoteHeader remote_header_from(const test::Section& section) {
                         .last = section.number("last"),
                         .sent = section.number("sent"),
                         .blocked_at = section.number("blocked_at"),
+                        .oldest = section.number("oldest"),
+                        .age = static_cast<Time>(section.number("age")),
                         .paused = section.flag("paused"),
                         .capture_stopped = false,
                         .stop = static_cast<Stop>(section.number("stop")),

@@ -129,9 +129,9 @@ def identity(batch, n):
     return hashlib.sha256(batch["before"] + batch["random"] + struct.pack(">Q", n)).digest()[:16]
 
 
-def remote_header(start, start_identity, confirmed, last, sent, blocked_at, paused, stop, batches):
+def remote_header(start, start_identity, confirmed, last, sent, blocked_at, oldest, age, paused, stop, batches):
     out = struct.pack(">Q", start) + start_identity
-    out += struct.pack(">QQQQBBI", confirmed, last, sent, blocked_at, paused, stop, len(batches))
+    out += struct.pack(">QQQQQQBBI", confirmed, last, sent, blocked_at, oldest, age, paused, stop, len(batches))
     for batch in batches:
         out += struct.pack(">QQ", batch["first"], batch["last"]) + batch["before"] + batch["random"]
     return out
@@ -408,7 +408,7 @@ def bodies():
     answer_nonce = bytes.fromhex("ffeeddccbbaa99887766554433221100")
     start_identity = identity(FIRST_BATCH, 30)
     to_central = {"start": 30, "start_identity": start_identity, "confirmed": 40, "last": 43, "sent": 41}
-    to_central |= {"blocked_at": 43, "paused": 1, "stop": 0}
+    to_central |= {"blocked_at": 43, "oldest": 41, "age": 1500000, "paused": 1, "stop": 0}
     to_remote = {"started": 1, "taken": 1, "flow": 1, "stop": 0, "written": 41, "identity": identity(SECOND_BATCH, 41)}
     to_remote |= {"held": 42, "room": 1 << 28, "failed_at": 42}
     transfers = frame(1, 41, INSERT, flags=1) + frame(1, 42, record("D", 7, old_key=[BIGINT_42, INTEGER_4]), flags=1)
