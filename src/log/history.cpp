@@ -100,11 +100,10 @@ std::optional<Time> age_of(Number n) {
     if (const auto* entry = recent_batches().find(n))
         made_at = entry->made_at;
     else
-        pg::query(
-            "SELECT last, made_at FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT 1", {n},
-            [&](const pg::Row& row) {
-                if (row.number(0) >= n) made_at = row.int8(1);
-            });
+        pg::query("SELECT last, made_at FROM onerepl.batch WHERE first <= $1 ORDER BY first DESC LIMIT 1",
+                  {n}, [&](const pg::Row& row) {
+                      if (row.number(0) >= n) made_at = row.int8(1);
+                  });
     if (!made_at) return std::nullopt;
     return std::max<Time>(GetCurrentTimestamp() - *made_at, 0);
 }

@@ -13,7 +13,7 @@ class RecentBatches {
   public:
     struct Entry {
         Batch batch;
-        Bytes transactions;  // encoded, as in the table
+        Bytes transactions;        // encoded, as in the table
         std::int64_t made_at = 0;  // TimestampTz
     };
 
