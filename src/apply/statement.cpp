@@ -3,6 +3,7 @@
 
 #include "apply/reach.h"
 #include "apply/told.h"
+#include "apply/told_rights.h"
 #include "capture/statement.h"
 #include "pg/fixed_settings.h"
 #include "pg/journal.h"
@@ -24,23 +25,6 @@ namespace {
 
 std::string quoted(const TableDescription& table) {
     return pg::call([&] { return quote_qualified_identifier(table.schema.c_str(), table.name.c_str()); });
-}
-
-/// The table's owner; that of its schema if there is no such table, so that the statement may make it; or of
-/// the schema that the statement is about.
-Oid owner_of_named(int link, Target& target, const NewName& name) {
-    const Oid relation = reach(link, target);
-    return pg::call([&] {
-        if (!name.old_schema.empty()) return pg::owner_of_schema(name.old_schema.c_str());
-        return OidIsValid(relation) ? pg::owner_of(relation) : pg::owner_of_schema(target.schema.c_str());
-    });
-}
-
-Oid owner_of_extension() {
-    Oid owner = InvalidOid;
-    pg::query("SELECT extowner FROM pg_catalog.pg_extension WHERE extname = 'onerepl'", {},
-              [&](const pg::Row& row) { owner = row.oid(0); });
-    return owner;
 }
 
 bool is_a_remote() {
@@ -220,7 +204,8 @@ NewName execute(int link, Number n, const Sql& sql, Target* target, const NewNam
     if (is_done(name)) return {};
     check_others_in(name, link, sql.text);
     if (!name.empty()) reach_new_name(link, *target, name);
-    const Oid role = target != nullptr ? owner_of_named(link, *target, name) : owner_of_extension();
+    const Oid role = role_of_told(link, target, name, sql.text);
+    check_path(role, sql.search_path, sql.text);
     // For a further central.
     const capture::Recording recording = target != nullptr ? capture::Recording::changes
                                          : is_a_remote()   ? capture::Recording::all

@@ -18,9 +18,9 @@ class TellingBy {
     TellingBy& operator=(const TellingBy&) = delete;
 };
 
-/// Throws pg::Error: 22023 if a statement changes rows, decides about the transaction, or is DO or CALL;
-/// 42501 if one gives another name or schema to a table that the link may not write, or to a schema of which
-/// it may not write everything. Under the search_path given.
+/// Throws pg::Error: 22023 if a statement changes rows or settings, decides about the transaction, or is DO
+/// or CALL; 42501 if one gives another name or schema to a table that the link may not write, or to a schema
+/// of which it may not write everything. Under the search_path given.
 void check_told(int link, const std::string& text, const std::string& search_path);
 
 }  // namespace onerepl::apply

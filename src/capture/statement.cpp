@@ -95,7 +95,8 @@ bool changes_shape(const Node* statement) {
     }
 }
 
-/// Statements whose effect on rows is captured, or that decide about the transaction.
+/// Statements whose effect on rows is captured, that decide about the transaction, or that change what the
+/// names in the next one mean.
 bool is_refused(const Node* statement) {
     switch (nodeTag(statement)) {
         case T_SelectStmt:
@@ -112,6 +113,7 @@ bool is_refused(const Node* statement) {
         case T_ExecuteStmt:
         case T_ExplainStmt:
         case T_TransactionStmt:
+        case T_VariableSetStmt:
             return true;
         default:
             return false;
@@ -308,11 +310,11 @@ void check_statements(const char* text) {
 }
 
 void execute_statements(const char* search_path, const char* text, Recording recording) {
-    if (recording == Recording::all && begin_capture())
-        record(0, false, {search_path, standard_conforming_strings, text, strlen(text)});
     const int level = NewGUCNestLevel();
     set_config_option("search_path", search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                       false);
+    if (recording == Recording::all && begin_capture())
+        record(0, false, {hooks::effective_search_path(), standard_conforming_strings, text, strlen(text)});
     SPI_connect();
     executing = recording != Recording::changes;
     PG_TRY();

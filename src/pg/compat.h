@@ -6,6 +6,7 @@
 extern "C" {
 #include "catalog/pg_database.h"
 #include "catalog/pg_extension.h"
+#include "catalog/pg_namespace.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/acl.h"
@@ -36,6 +37,14 @@ inline bool owns_extension(Oid extension) {
     return object_ownercheck(ExtensionRelationId, extension, GetUserId());
 #else
     return pg_extension_ownercheck(extension, GetUserId());
+#endif
+}
+
+inline bool may_use_schema(Oid schema, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(NamespaceRelationId, schema, role, ACL_USAGE) == ACLCHECK_OK;
+#else
+    return pg_namespace_aclcheck(schema, role, ACL_USAGE) == ACLCHECK_OK;
 #endif
 }
 

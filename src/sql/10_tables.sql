@@ -30,6 +30,7 @@ CREATE TABLE onerepl.link (
     database        uuid NOT NULL DEFAULT onerepl.database_id(),    -- that the link was made in; another one is a restored copy
     challenge       uuid NOT NULL DEFAULT gen_random_uuid(),        -- central: what the remote must echo to start the link (P10)
     ddl             text NOT NULL DEFAULT 'stop' CHECK (ddl IN ('stop', 'apply')),  -- central: what becomes of the remote's statements
+    statements_as   name,               -- central: with whose rights those that its administrator gives are executed (P19)
     created_at      timestamptz NOT NULL DEFAULT now(),
     -- overrides of the settings of the same name; null: the setting
     reply_timeout         interval,

@@ -251,13 +251,13 @@ CREATE FUNCTION onerepl_execute_ddl(statement text, search_path text DEFAULT pg_
 COMMENT ON FUNCTION onerepl_execute_ddl(text, text) IS
 'Executes a statement (or several) that defines objects here, with your rights, and at every central, in its place among the changes:
 CREATE INDEX, CREATE TYPE, GRANT, COMMENT ... ALTER TABLE of a tracked table needs it not, but may use it. search_path: under which it is
-read, on both sides. At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the extension''s owner
-there, mostly a superuser: mind whom you grant EXECUTE. Where the link says ''stop'' the record is F, and the administrator there decides.
+read, on both sides. At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the role that is
+named there, never a superuser''s. Where the link says ''stop'' the record is F, and the administrator there decides.
 A statement that a transaction can not have (CREATE INDEX CONCURRENTLY) can not be given.
-Errors: 22023 no statement, or one that changes rows, decides about the transaction, or is DO or CALL; 55000 capture is stopped; and
+Errors: 22023 no statement, or one that changes rows or settings, decides about the transaction, or is DO or CALL; 55000 capture is stopped; and
 what the statement itself raises.';
 
-CREATE FUNCTION onerepl_set_ddl(link text, ddl text) RETURNS void
+CREATE FUNCTION onerepl_set_ddl(link text, ddl text, run_as name DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -268,16 +268,21 @@ BEGIN
         RAISE EXCEPTION 'unknown ddl "%"', ddl USING
             ERRCODE = 'invalid_parameter_value', HINT = 'Use ''stop'' or ''apply''.';
     END IF;
-    UPDATE onerepl.link AS l SET ddl = onerepl_set_ddl.ddl WHERE l.id = changed.id;
+    IF run_as IS NOT NULL AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = run_as) IS DISTINCT FROM false THEN
+        RAISE EXCEPTION 'role "%" can not execute what a remote says', run_as USING
+            ERRCODE = 'insufficient_privilege', HINT = 'Name a role that exists and is no superuser.';
+    END IF;
+    UPDATE onerepl.link AS l SET ddl = onerepl_set_ddl.ddl, statements_as = run_as WHERE l.id = changed.id;
     PERFORM onerepl.write_journal(1, changed.id, 'P17', format('statements of the remote: %s, set by %s',
         CASE ddl WHEN 'apply' THEN 'executed here' ELSE 'not executed here' END, session_user));
 END $$;
-COMMENT ON FUNCTION onerepl_set_ddl(text, text) IS
+COMMENT ON FUNCTION onerepl_set_ddl(text, text, name) IS
 'Says on the central what is done with statements that the remote of a link has executed. ddl: ''stop'' (as a link begins), a change of a
 table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
 where a table or its schema gets another name (rename yours, then ''skip'');
 a statement of onerepl_execute_ddl is F, resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
 changes: ALTER TABLE of a tracked table with the rights of the owner of the table here; CREATE TABLE in a tracked schema, and ALTER
 SCHEMA RENAME of one with tracked tables, with those of the schema''s owner (who needs CREATE on the database for the latter);
-onerepl_execute_ddl with those of the extension''s owner. The remote''s administrator may do everything here then.
-Errors: 42704 no such link; 55000 this is not its central; 22023 unknown ddl.';
+onerepl_execute_ddl with those of run_as. Never with a superuser''s: then the record is F (42501). Who may alter a tracked table there can do
+here what the owner of the table can; who may call onerepl_execute_ddl there, what run_as can.
+Errors: 42704 no such link; 55000 this is not its central; 22023 unknown ddl; 42501 run_as is a superuser, or does not exist.';

@@ -25,7 +25,7 @@ REVOKE ALL ON FUNCTION onerepl_wait(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_add_table(regclass, bool, text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_add_schema(text, bool) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_execute_ddl(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION onerepl_set_ddl(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION onerepl_set_ddl(text, text, name) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_add_sequence(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_remove_sequence(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION onerepl_promote(text, bool) FROM PUBLIC;

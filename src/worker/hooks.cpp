@@ -11,18 +11,36 @@ extern "C" {
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_namespace.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
+#include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
 #include "parser/parser.h"
 #include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 }
 
 namespace onerepl::hooks {
+
+char* effective_search_path() {
+    // Temporary schemas are not in it. fetch_search_path() might make one.
+    const int count = fetch_search_path_array(nullptr, 0);
+    auto* const schemas = static_cast<Oid*>(palloc(sizeof(Oid) * static_cast<std::size_t>(count)));
+    fetch_search_path_array(schemas, count);
+    StringInfoData path;
+    initStringInfo(&path);
+    // PostgreSQL's own comes first by itself.
+    for (int i = count > 0 && schemas[0] == PG_CATALOG_NAMESPACE ? 1 : 0; i < count; i++)
+        if (const char* const name = get_namespace_name(schemas[i]))
+            appendStringInfo(&path, "%s%s", path.len > 0 ? ", " : "", quote_identifier(name));
+    return path.data;
+}
 
 namespace {
 
@@ -172,7 +190,7 @@ Ddl ddl_of(const PlannedStmt* planned, const char* query) {
     return {planned->utilityStmt,
             text,
             size,
-            pstrdup(namespace_search_path),
+            effective_search_path(),
             were_strings_conforming(text, size, planned->utilityStmt),
             false};
 }

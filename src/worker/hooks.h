@@ -22,6 +22,10 @@ struct Ddl {
 /// The innermost one; null: none. Event triggers are not told its text.
 Ddl* running_ddl();
 
+/// The schemas that search_path leads to now, as a search_path: what "$user" means, and what is not there,
+/// differs elsewhere. Plain.
+char* effective_search_path();
+
 /// From _PG_init when preloaded.
 void install();
 

@@ -122,6 +122,47 @@ sub link
 	return;
 }
 
+# Lets a link execute statements at a node. They never run as a superuser: what is here gets an ordinary owner, and the role
+# executes what the remote's administrator gives.
+sub apply_statements
+{
+	my ($node, $link) = @_;
+	$node->safe_psql('postgres', <<'SQL');
+SET client_min_messages = error;
+DO $$
+DECLARE statement text;
+BEGIN
+    IF to_regrole('clerk') IS NULL THEN
+        CREATE ROLE clerk;
+    END IF;
+    GRANT CREATE ON DATABASE postgres TO clerk;
+    FOR statement IN
+        WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema|onerepl)'),
+             superuser AS (SELECT oid FROM pg_roles WHERE rolsuper OR rolname = 'pg_database_owner')
+        SELECT format('ALTER SCHEMA %I OWNER TO clerk', nspname) FROM pg_namespace
+            WHERE oid IN (SELECT * FROM ours) AND nspowner IN (SELECT * FROM superuser)
+        UNION ALL
+        SELECT format('ALTER %s %s OWNER TO clerk', CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass)
+            FROM pg_class AS c WHERE relnamespace IN (SELECT * FROM ours) AND relowner IN (SELECT * FROM superuser) AND relkind IN ('r', 'p', 'v', 'S')
+            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype IN ('e', 'a', 'i') AND relkind = 'S')
+        UNION ALL
+        SELECT format('ALTER TYPE %s OWNER TO clerk', t.oid::regtype) FROM pg_type AS t
+            WHERE typnamespace IN (SELECT * FROM ours) AND typowner IN (SELECT * FROM superuser)
+              AND (typtype IN ('e', 'd', 'r') OR typtype = 'c' AND EXISTS (SELECT FROM pg_class WHERE pg_class.oid = typrelid AND relkind = 'c'))
+        UNION ALL
+        SELECT format('ALTER ROUTINE %s OWNER TO clerk', p.oid::regprocedure) FROM pg_proc AS p
+            WHERE pronamespace IN (SELECT * FROM ours) AND proowner IN (SELECT * FROM superuser) AND prokind IN ('f', 'p')
+              AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+              AND prorettype <> 'event_trigger'::regtype
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END $$;
+SQL
+	$node->safe_psql('postgres', sprintf "SELECT onerepl_set_ddl('%s', 'apply', 'clerk')", $link // 'branch');
+	return;
+}
+
 sub track
 {
 	my ($self, @tables) = @_;

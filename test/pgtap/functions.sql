@@ -21,7 +21,7 @@ SELECT has_function('public', 'onerepl_change_link', ARRAY['text', 'text', 'text
 SELECT has_function('public', 'onerepl_add_table', ARRAY['regclass', 'boolean', 'text']);
 SELECT has_function('public', 'onerepl_add_schema', ARRAY['text', 'boolean']);
 SELECT has_function('public', 'onerepl_execute_ddl', ARRAY['text', 'text']);
-SELECT has_function('public', 'onerepl_set_ddl', ARRAY['text', 'text']);
+SELECT has_function('public', 'onerepl_set_ddl', ARRAY['text', 'text', 'name']);
 SELECT has_function('public', 'onerepl_add_sequence', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_remove_sequence', ARRAY['regclass']);
 SELECT has_function('public', 'onerepl_promote', ARRAY['text', 'boolean']);

@@ -43,8 +43,8 @@ $pair->a("UPDATE part SET k = 'b' WHERE id > 25; INSERT INTO t VALUES (7, repeat
 reaches_c('updates and deletes');
 $pair->a("BEGIN; TRUNCATE t, part; INSERT INTO t VALUES (1, 'after'); COMMIT; UPDATE t SET id = 2");
 reaches_c('truncate');
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
-$node_c->safe_psql('postgres', "SELECT onerepl_set_ddl('b', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
+OneReplTest::apply_statements($node_c, 'b');
 $pair->a("ALTER TABLE t ADD more int; UPDATE t SET more = 5; SELECT onerepl_execute_ddl('CREATE INDEX t_more ON t (more); ALTER TABLE t ADD last int'); UPDATE t SET last = 6");
 reaches_c('statements');
 is($node_c->safe_psql('postgres', "SELECT to_regclass('t_more')"), 't_more', 'and what no row shows');

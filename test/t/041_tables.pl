@@ -257,7 +257,7 @@ SQL
 same_orders('one is dropped', 'DROP TABLE orders_4');
 same_orders('one with all below it', 'DROP TABLE orders_3');
 is($pair->a('SELECT count(*) FROM orders'), '0', 'none is left');
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 same_orders('a new one; the table gets another name and back', <<'SQL');
 CREATE TABLE orders_5 PARTITION OF orders DEFAULT; INSERT INTO orders SELECT g, '2021-01-01'::date + g, g FROM generate_series(1, 100) AS g;
 ALTER TABLE orders_5 RENAME TO orders_of_old; ALTER TABLE orders RENAME TO o; ALTER TABLE o RENAME TO orders; UPDATE orders SET v = 5 WHERE id = 5;

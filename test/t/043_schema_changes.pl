@@ -25,7 +25,7 @@ my @cases = (
 );
 
 my $pair = OneReplTest->new(schema => join "\n", 'CREATE SCHEMA other;', map { table_sql($_) } 0 .. $#cases);
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 
 sub table_sql
 {
@@ -111,6 +111,7 @@ is($pair->a('SELECT max(n) FROM onerepl.log'), $before, 'storage, statistics and
 # --- new tables of a schema
 $pair->a("CREATE TABLE mine.unwanted (id int); SELECT onerepl_add_schema('mine', true); SELECT onerepl_remove_table('mine.unwanted')");
 $pair->b('CREATE SCHEMA mine; CREATE TABLE mine.made (id int, md5 text)');
+OneReplTest::apply_statements($pair->node_b);
 $pair->a(<<'SQL');
 ALTER TABLE mine.unwanted ADD x int;
 BEGIN; CREATE TABLE mine.new (id serial PRIMARY KEY, v text, w text UNIQUE); INSERT INTO mine.new (v) VALUES ('at once'); COMMIT;
@@ -150,7 +151,8 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT fresh FROM s1.t WHERE id = 1', 'it c
 is($state, '22023', 'an unknown choice is refused');
 
 # --- a statement that fails on B
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply'); CREATE INDEX only_here ON s2.t (a)");
+OneReplTest::apply_statements($pair->node_b);
+$pair->b("CREATE INDEX only_here ON s2.t (a)");
 $pair->a('SET search_path = s2, public; SELECT onerepl_execute_ddl($$CREATE INDEX only_here ON t (b)$$); UPDATE t SET c = $$x$$ WHERE id = 1');
 OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || row, ';') FROM onerepl.failed", 'a statement that fails on B is F', wanted => '42P07 CREATE INDEX only_here ON t (b)');
 $pair->b("DROP INDEX s2.only_here; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
@@ -178,7 +180,7 @@ is($pair->b('SELECT message FROM onerepl.failed ORDER BY n LIMIT 1'), 'the remot
 like($pair->b('SELECT hint FROM onerepl.failed ORDER BY n LIMIT 1'), qr/^Rename the tables here.*skip/, 'and what to do');
 $pair->b("$swap; SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->wait_identical('one', 'two', { name => 'renamed on B too, it goes on' });
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 $pair->a("INSERT INTO one VALUES (2, 'before'); $swap; INSERT INTO one VALUES (3, 'behind'); UPDATE two SET v = v || ' is two again'");
 $pair->wait_identical('one', 'two', { name => 'and where statements are executed, by itself' });
 is($pair->b("SELECT string_agg(v, ';' ORDER BY id) FROM two"), 'two is one is two again;before is two again', 'each with its rows');
@@ -186,6 +188,7 @@ is($pair->b("SELECT string_agg(v, ';' ORDER BY id) FROM two"), 'two is one is tw
 # --- partitions are each database's own; those that the administrator gives to both sides come before their rows
 my $parts = 'CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10); CREATE TABLE late (id int PRIMARY KEY, v text)';
 $_->safe_psql('postgres', $parts) for $pair->nodes;
+OneReplTest::apply_statements($pair->node_b);
 $pair->track('parts');
 $pair->a(<<'SQL');
 INSERT INTO parts VALUES (1, 'one'); INSERT INTO late VALUES (11, 'eleven'), (12, 'twelve');

@@ -48,7 +48,7 @@ is($pair->b('SELECT e.v || ' . q{'; '} . ' || w.v FROM east.t AS e, west.t AS w'
 
 # ------------------------------------------------------------------------------------------------ executed
 
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 $pair->a("$swap_tables; $swap_schemas; UPDATE one SET v = v || ', one again'; UPDATE east.t SET v = v || ', east again'; UPDATE west.t SET v = 'west'");
 @tables = qw(one two east.t west.t east.unchanged);
 $pair->wait_identical(@tables, { name => 'tables and schemas are renamed on B' }) or $pair->show_state;
@@ -76,6 +76,7 @@ $pair->wait_identical(qw(orient.t occident.t), { name => 'their changes come bef
 # --- sequences
 my $counted = join ' ', map { "CREATE SCHEMA $_; CREATE TABLE $_.counted (id bigserial PRIMARY KEY, v text);" } qw(first second);
 $_->safe_psql('postgres', $counted) for $pair->nodes;
+OneReplTest::apply_statements($pair->node_b);
 $pair->track(qw(first.counted second.counted));
 $pair->a("INSERT INTO first.counted (v) SELECT 'x' FROM generate_series(1, 100); INSERT INTO second.counted (v) SELECT 'y' FROM generate_series(1, 7)");
 my $stand = q{SELECT (SELECT last_value FROM first.counted_id_seq) || ' ' || (SELECT last_value FROM second.counted_id_seq)};
@@ -93,6 +94,7 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, se
 
 # --- filters: the log holds changes from before the table got its name
 $_->safe_psql('postgres', 'CREATE TABLE chosen (id int PRIMARY KEY, secret text) PARTITION BY RANGE (id); CREATE TABLE chosen_1 PARTITION OF chosen FOR VALUES FROM (0) TO (100)') for $pair->nodes;
+OneReplTest::apply_statements($pair->node_b);
 $pair->track('chosen');
 $pair->a("SELECT onerepl_set_filter('hq', 'chosen', 'id < 10', '{id}')");
 $pair->a("INSERT INTO chosen VALUES (1, 'a'), (11, 'b')");
@@ -103,7 +105,8 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, se
 # --- a schema here that two remotes write to
 my $second = OneReplTest::start_node('a2', 0);
 $_->safe_psql('postgres', 'CREATE SCHEMA shared; CREATE TABLE shared.mine (id int PRIMARY KEY); CREATE TABLE shared.others (id int PRIMARY KEY)') for $pair->nodes, $second;
-$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough', tables => '{*}'), onerepl_set_ddl('branch2', 'apply')");
+$pair->b("SELECT onerepl_add_remote('branch2', 'another secret, also long enough', tables => '{*}')");
+OneReplTest::apply_statements($pair->node_b, 'branch2');
 $second->safe_psql('postgres', "CREATE EXTENSION onerepl; SELECT onerepl_add_central('hq', 'http://127.0.0.1:$pair->{listen}', 'another secret, also long enough'), onerepl_add_table('shared.others')");
 $pair->track('shared.mine');
 $second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (1)');
@@ -118,6 +121,7 @@ OneReplTest::poll_ok($pair->node_b, 'SELECT (SELECT max(id) FROM shared.mine) + 
 # ------------------------------------------------------------------------------------------------ settings of the session
 
 $_->safe_psql('postgres', "CREATE TABLE settings (id int PRIMARY KEY, at timestamp, b bytea); INSERT INTO settings VALUES (1, '2026-07-01 12:00', '\\x00ff')") for $pair->nodes;
+OneReplTest::apply_statements($pair->node_b);
 $pair->track('settings');
 $pair->a("SET timezone = 'America/New_York'; SET datestyle = 'SQL, DMY'; SET bytea_output = 'escape'; ALTER TABLE settings ALTER at TYPE timestamptz; ALTER TABLE settings ADD d date DEFAULT '01/02/2024', ALTER b TYPE text USING b::text");
 $pair->wait_identical('settings', { name => 'a statement means on B what it meant on A' }) or $pair->show_state;

@@ -7,7 +7,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $pair = OneReplTest->new(schema => 'CREATE SCHEMA mine; ' . join ' ', map { "CREATE TABLE t$_ (id int PRIMARY KEY, b bytea); INSERT INTO t$_ VALUES (1, '\\x0a');" } 1 .. 9);
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 $pair->track(map { "t$_" } 1 .. 9);
 
 sub is_the_same

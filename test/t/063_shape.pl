@@ -44,7 +44,7 @@ if (`$ENV{PG_BINDIR}/postgres --version` =~ / (\d+)/ && $1 >= 17)
 
 sub of_case { my ($i, $sql) = @_; $sql =~ s/%/$i/g; return "SET search_path = s$i, public; $sql"; }
 my $pair = OneReplTest->new(schema => join '; ', 'CREATE SCHEMA mine', map { "CREATE SCHEMA s$_; " . of_case($_, $cases[$_][1]) . '; RESET search_path' } 0 .. $#cases);
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 my @tables = map { my $i = $_; $cases[$i][1] =~ /t_2/ ? ("s$i.t", "s$i.t_2") : ("s$i.t") } 0 .. $#cases;
 $pair->track(@tables);
 
@@ -88,7 +88,7 @@ is(OneReplTest::journal_count($pair->node_b, like => 'the remote changed its tab
 $pair->b(of_case(1, 'ALTER TABLE t DROP told'));
 
 # --- event triggers of others, whose names sort early
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 $pair->a(<<'SQL');
 SELECT onerepl_add_schema('mine', new_tables => true);
 CREATE FUNCTION mine.adds() RETURNS event_trigger LANGUAGE plpgsql AS $$

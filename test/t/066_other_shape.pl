@@ -10,7 +10,7 @@ my $pair = OneReplTest->new(track => \@tables, schema => join '', map { <<"SQL" 
 CREATE TABLE $_ (a int PRIMARY KEY, b int NOT NULL UNIQUE, c int NOT NULL DEFAULT 0);
 INSERT INTO $_ SELECT n, 1001 - n FROM generate_series(1, 1000) AS n;
 SQL
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 $pair->a("SELECT onerepl_set_filter('hq', 'filtered', 'a > 100', refresh => NULL)");
 
 # Calls a function for a table in chunks of 100, and stops it between the fourth and the last of them.

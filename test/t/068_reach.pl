@@ -128,7 +128,7 @@ b("SELECT onerepl_forbid('branch', '{private.t}')");
 refused_ok($remote->insert($t, 4, 'four'), undef, 'a table that was written before');
 
 # --- told statements
-b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($b);
 refused_ok($remote->statement('ALTER TABLE private.t ADD x int', $t), undef, 'a statement about a table that is not named');
 refused_ok($remote->statement('ALTER TABLE sales.orders SET SCHEMA private', $orders), undef, 'one that moves a table to where the link may not write');
 refused_ok($remote->statement('ALTER SCHEMA sales RENAME TO public2', $orders), undef, 'one that renames a schema with others in it');
