@@ -70,7 +70,8 @@ SELECT link, role, peer, s, m, lag_records, lag_seconds, lag_bytes, problems, lo
 
 -- changing where a link leads
 SELECT onerepl_change_link('east', url => 'http://127.0.0.1:2', secret => 'another secret of the east');
-SELECT url, secret FROM onerepl.link WHERE name = 'east';
+SELECT url, signs_with = onerepl.key_of('remote', 'another secret of the east') AS signs, checks_with = onerepl.key_of('central', 'another secret of the east') AS checks
+    FROM onerepl.link JOIN onerepl.link_key ON link = id WHERE name = 'east';
 SELECT onerepl_change_link('north', url => 'http://127.0.0.1:2');
 \echo :LAST_ERROR_SQLSTATE
 SELECT onerepl_change_link('east', secret => 'short');

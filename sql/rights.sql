@@ -18,7 +18,7 @@ SELECT * FROM onerepl_status();
 \echo :LAST_ERROR_SQLSTATE
 SELECT onerepl_pause('east');
 \echo :LAST_ERROR_SQLSTATE
-SELECT secret FROM onerepl.link;
+SELECT signs_with FROM onerepl.link_key;
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM onerepl.journal;
 \echo :LAST_ERROR_SQLSTATE
@@ -38,7 +38,7 @@ SELECT * FROM onerepl.log;
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM onerepl.failed;
 \echo :LAST_ERROR_SQLSTATE
-SELECT secret FROM onerepl.link;
+SELECT signs_with FROM onerepl.link_key;
 \echo :LAST_ERROR_SQLSTATE
 SELECT onerepl_pause('east');
 \echo :LAST_ERROR_SQLSTATE

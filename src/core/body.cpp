@@ -174,9 +174,9 @@ std::variant<Fixed, BodyError> read_fixed(ByteView bytes) {
     return fixed;
 }
 
-bool signature_matches(ByteView bytes, ByteView secret) {
+bool signature_matches(ByteView bytes, ByteView key) {
     const ByteView content = bytes.first(bytes.size() - signature_size);
-    return equal_in_constant_time(hmac_sha256(secret, content), bytes.last(signature_size));
+    return equal_in_constant_time(hmac_sha256(key, content), bytes.last(signature_size));
 }
 
 std::optional<BodyError> read_frames(ByteView travelled, bool compressed, std::size_t max_frames,
@@ -231,7 +231,7 @@ const char* describe(BodyError error) {
     return "body can not be read";
 }
 
-Bytes encode_body(const Body& body, ByteView secret, const BodyOptions& options) {
+Bytes encode_body(const Body& body, ByteView key, const BodyOptions& options) {
     const auto* remote = std::get_if<RemoteHeader>(&body.header);
     const std::optional<Bytes> compressed = compress(body.frames, options.compression);
     const ByteView frames = compressed ? ByteView(*compressed) : ByteView(body.frames);
@@ -252,7 +252,7 @@ Bytes encode_body(const Body& body, ByteView secret, const BodyOptions& options)
     std::visit([&](const auto& header) { write(writer, header); }, body.header);
     put_lengths(out.size() - fixed_size, frames.size(), out);
     writer.bytes(frames);
-    writer.bytes(hmac_sha256(secret, out));
+    writer.bytes(hmac_sha256(key, out));
     return out;
 }
 
@@ -262,10 +262,10 @@ std::variant<BodyAddress, BodyError> read_address(ByteView bytes) {
     return std::get<Fixed>(fixed).address;
 }
 
-std::variant<Body, BodyError> decode_body(ByteView bytes, ByteView secret, std::size_t max_frames) {
+std::variant<Body, BodyError> decode_body(ByteView bytes, ByteView key, std::size_t max_frames) {
     const auto read = read_fixed(bytes);
     if (const auto* error = std::get_if<BodyError>(&read)) return *error;
-    if (!signature_matches(bytes, secret)) return BodyError::signature;
+    if (!signature_matches(bytes, key)) return BodyError::signature;
 
     const Fixed& fixed = std::get<Fixed>(read);
     if (fixed.address.direction > direction_to_remote) return BodyError::direction;

@@ -85,7 +85,8 @@ struct BodyOptions {
     int compression = 1;
 };
 
-Bytes encode_body(const Body& body, ByteView secret, const BodyOptions& options);
+/// `key`: of the side that signs (P10); decode_body takes that of the other side.
+Bytes encode_body(const Body& body, ByteView key, const BodyOptions& options);
 
 enum class BodyError : std::uint8_t {
     truncated,
@@ -99,7 +100,7 @@ enum class BodyError : std::uint8_t {
 };
 const char* describe(BodyError error);
 
-/// What can be read of a body before its signature was checked: enough to find the link's secret, no more.
+/// What can be read of a body before its signature was checked: enough to find the link's key, no more.
 struct BodyAddress {
     std::uint8_t direction = 0;  // 0: A to B, 1: B to A
     Parties parties{};
@@ -108,6 +109,6 @@ std::variant<BodyAddress, BodyError> read_address(ByteView bytes);
 
 /// Checks the signature before it looks at anything else, and the announced size before it allocates.
 /// `max_frames` bounds the uncompressed frames, in bytes (a zstd bomb gives too_large).
-std::variant<Body, BodyError> decode_body(ByteView bytes, ByteView secret, std::size_t max_frames);
+std::variant<Body, BodyError> decode_body(ByteView bytes, ByteView key, std::size_t max_frames);
 
 }  // namespace onerepl

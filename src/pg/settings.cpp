@@ -33,6 +33,7 @@ int max_row_size = 512;
 int row_limit_policy = 0;
 int refresh_share = 2;
 int max_connections = 1000;
+bool dump_keys = false;
 bool allow_writes = false;
 
 namespace {
@@ -136,6 +137,9 @@ void define(bool (*is_readable_listen)(const char* value)) {
         "log_without_data: the change is recorded without its values, and fails at the central. refuse: the "
         "writer gets an error.",
         &row_limit_policy, 0, row_policies, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("onerepl.dump_keys", "A dump of this session has the keys of the links.",
+                             "For PGOPTIONS of pg_dump.", &dump_keys, false, PGC_SUSET, 0, nullptr, nullptr,
+                             nullptr);
     DefineCustomBoolVariable("onerepl.allow_writes",
                              "Lets this session write tables that onerepl writes here.",
                              "For the repair of a conflict on a central.", &allow_writes, false, PGC_SUSET, 0,

@@ -31,6 +31,7 @@ extern int row_limit_policy;      // 0 log_without_data, 1 refuse
 constexpr int refuse_row = 1;
 extern int refresh_share;    // of the time that refreshes may use while A is in use, percent
 extern int max_connections;  // open HTTP connections of one receiver
+extern bool dump_keys;       // pg_dump takes onerepl.link_key along; read by the condition of the dump only
 extern bool allow_writes;    // P8: this session may write tracked tables of a central; superuser only
 extern char* alert_command;  // run by the shell for every critical journal entry
 

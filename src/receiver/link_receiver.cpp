@@ -510,7 +510,7 @@ Bytes LinkReceiver::encode_reply(const Body& body, const Reply& reply) const {
     answer.reply_to = body.nonce;
     answer.header = reply.header;
     for (const Message& message : reply.messages) encode_frame(answer.parties, message, answer.frames);
-    return encode_body(answer, view(link_.secret), {settings::compression});
+    return encode_body(answer, link_.signs_with, {settings::compression});
 }
 
 }  // namespace onerepl::receiver

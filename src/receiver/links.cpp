@@ -64,7 +64,7 @@ std::uint64_t Links::expect(const std::shared_ptr<SealedBody>& body, const std::
     const LinkReceiver* link = parsed ? bound_to(parsed->parties.remote) : nullptr;
     if (!link) return order_.next({}, {});
     const std::uint64_t place = order_.next(parsed->parties.remote, host);
-    opener_.add(body, place, view(link->link().secret), max_frames());
+    opener_.add(body, place, link->link().checks_with, max_frames());
     return place;
 }
 
@@ -76,7 +76,7 @@ std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t p
     if (parsed.direction != 0) return NoLink{400, "the body is not one of a remote"};
     LinkReceiver* link = bound_to(parsed.parties.remote);
     if (!link) return find_unbound(body.bytes());
-    Opened opened = opener_.take(body, view(link->link().secret), max_frames());
+    Opened opened = opener_.take(body, link->link().checks_with, max_frames());
     if (const auto* error = std::get_if<BodyError>(&opened)) return refuse(*error);
     return Found{link, std::move(std::get<OpenedBody>(opened))};
 }
@@ -94,7 +94,7 @@ std::variant<Links::Found, NoLink> Links::find_unbound(ByteView bytes) {
     LinkReceiver* other = nullptr;
     OpenedBody body;
     for (auto& [id, link] : links_) {
-        Opened opened = open_body(bytes, view(link->link().secret), max_frames());
+        Opened opened = open_body(bytes, link->link().checks_with, max_frames());
         if (const auto* error = std::get_if<BodyError>(&opened)) {
             if (*error == BodyError::signature) continue;
             return refuse(*error);

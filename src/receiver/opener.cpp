@@ -14,8 +14,8 @@ namespace {
 constexpr int most_ahead = 2;
 }  // namespace
 
-Opened open_body(ByteView bytes, ByteView secret, std::size_t max_frames) {
-    auto decoded = decode_body(bytes, secret, max_frames);
+Opened open_body(ByteView bytes, ByteView key, std::size_t max_frames) {
+    auto decoded = decode_body(bytes, key, max_frames);
     if (const auto* error = std::get_if<BodyError>(&decoded)) return *error;
     OpenedBody opened{std::move(std::get<Body>(decoded)), {}};
     for (FrameReader reader(opened.body.parties, opened.body.frames); !reader.at_end();)
@@ -23,16 +23,16 @@ Opened open_body(ByteView bytes, ByteView secret, std::size_t max_frames) {
     return opened;
 }
 
-void Opener::add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView secret,
+void Opener::add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView key,
                  std::size_t max_frames) {
     const std::lock_guard lock(mutex_);
-    body->secret_.assign(secret.begin(), secret.end());
+    body->key_.assign(key.begin(), key.end());
     body->max_frames_ = max_frames;
     const auto behind = [](std::uint64_t mine, const Waiting& each) { return mine < each.place; };
     waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place, behind), {place, body});
 }
 
-Opened Opener::take(SealedBody& body, ByteView secret, std::size_t max_frames) {
+Opened Opener::take(SealedBody& body, ByteView key, std::size_t max_frames) {
     {
         std::unique_lock lock(mutex_);
         std::erase_if(waiting_, [&](const auto& each) {
@@ -41,10 +41,10 @@ Opened Opener::take(SealedBody& body, ByteView secret, std::size_t max_frames) {
         });
         work_ahead();
         done_.wait(lock, [&] { return body.state_ != SealedBody::State::in_work; });
-        const bool same = std::ranges::equal(body.secret_, secret) && body.max_frames_ == max_frames;
+        const bool same = std::ranges::equal(body.key_, key) && body.max_frames_ == max_frames;
         if (body.opened_ && same) return std::move(*body.opened_);
     }
-    return open_body(body.bytes(), secret, max_frames);
+    return open_body(body.bytes(), key, max_frames);
 }
 
 void Opener::stop() {
@@ -90,7 +90,7 @@ void Opener::run() {
         lock.unlock();
         std::optional<Opened> opened;
         try {
-            opened = open_body(body->bytes(), body->secret_, body->max_frames_);
+            opened = open_body(body->bytes(), body->key_, body->max_frames_);
         } catch (const std::exception&) {
             // Whoever takes it meets the same, and can tell.
         }

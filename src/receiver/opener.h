@@ -24,7 +24,7 @@ struct OpenedBody {
 using Opened = std::variant<OpenedBody, BodyError>;
 
 /// Opens it here and now. `max_frames`: as decode_body has it.
-Opened open_body(ByteView bytes, ByteView secret, std::size_t max_frames);
+Opened open_body(ByteView bytes, ByteView key, std::size_t max_frames);
 
 /// A body as it came.
 class SealedBody {
@@ -38,7 +38,7 @@ class SealedBody {
 
     const Bytes bytes_;
     // The opener's, under its mutex.
-    Bytes secret_;
+    Bytes key_;
     std::size_t max_frames_ = 0;
     State state_ = State::sealed;
     std::optional<Opened> opened_;
@@ -54,11 +54,11 @@ class Opener {
 
     /// `body`, whose turn comes at `place`, may be opened before that, with what the arguments of open_body
     /// would be. It is forgotten when nobody else holds it any more.
-    void add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView secret,
+    void add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView key,
              std::size_t max_frames);
-    /// It is the turn of `body`: gives what was made of it with this `secret`, waiting if it is just being
+    /// It is the turn of `body`: gives what was made of it with this `key`, waiting if it is just being
     /// opened, or opens it. The bodies that were added behind it are opened meanwhile and after that.
-    Opened take(SealedBody& body, ByteView secret, std::size_t max_frames);
+    Opened take(SealedBody& body, ByteView key, std::size_t max_frames);
     /// Ends the thread. Must have happened before the process ends.
     void stop();
 

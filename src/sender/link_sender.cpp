@@ -144,7 +144,7 @@ void LinkSender::form() {
         body.frames = std::move(built.frames);
         const std::uint64_t id = next_id();
         formed_.push_back(
-            {id, encode_body(body, view(link_.secret), {settings::compression}), built.carried.empty()});
+            {id, encode_body(body, link_.signs_with, {settings::compression}), built.carried.empty()});
         posted_[id] = {body.nonce};
         remote_.departed(worker::now(), id, *outgoing, built.carried);
         size += formed_.back().bytes.size();
@@ -234,7 +234,7 @@ void LinkSender::completed(const http::Completion& completion) {
 
 std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer) {
     auto decoded =
-        decode_body(answer, view(link_.secret), static_cast<std::size_t>(settings::max_body_size) * 1024);
+        decode_body(answer, link_.checks_with, static_cast<std::size_t>(settings::max_body_size) * 1024);
     if (const auto* error = std::get_if<BodyError>(&decoded))
         return std::string("answer is unusable: ") + describe(*error);
     const Body& body = std::get<Body>(decoded);

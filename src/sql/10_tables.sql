@@ -21,7 +21,6 @@ CREATE TABLE onerepl.link (
     name            text NOT NULL UNIQUE CHECK (name <> ''),
     role            text NOT NULL CHECK (role IN ('remote', 'central')),
     url             text,               -- role remote: where the central listens
-    secret          text NOT NULL CHECK (length(secret) >= 16),
     peer            uuid,               -- the peer's database identifier; null until the first authentic contact
     paused          bool NOT NULL DEFAULT false,
     start           int8,               -- N0 (P17); on a central null until the first body of the remote
@@ -37,6 +36,14 @@ CREATE TABLE onerepl.link (
     state_query_interval  interval,
     send_interval         interval,
     CHECK ((role = 'remote') = (url IS NOT NULL))
+);
+
+-- What the bodies of a link are signed and checked with (P10): made of its secret, which is stored nowhere. Apart from
+-- onerepl.link, because a dump has it only if it is asked for. A link without a key (restored from a dump) rests.
+CREATE TABLE onerepl.link_key (
+    link         int PRIMARY KEY REFERENCES onerepl.link ON DELETE CASCADE,
+    signs_with   bytea NOT NULL CHECK (length(signs_with) = 32),
+    checks_with  bytea NOT NULL CHECK (length(checks_with) = 32)
 );
 
 -- ------------------------------------------------------------------ the remote
@@ -230,5 +237,6 @@ CREATE TABLE onerepl.contact (
 
 SELECT pg_extension_config_dump('onerepl.link', '');
 SELECT pg_extension_config_dump('onerepl.link_id_seq', '');
+SELECT pg_extension_config_dump('onerepl.link_key', $$WHERE current_setting('onerepl.dump_keys', true) = 'on'$$);
 SELECT pg_extension_config_dump('onerepl.tracked', '');
 SELECT pg_extension_config_dump('onerepl.guarded', '');

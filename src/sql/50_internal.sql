@@ -105,6 +105,36 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.check_secret(text) IS 'Errors: 22023 if the secret is shorter than 16 characters (P10).';
 
+CREATE FUNCTION onerepl.key_of(signer text, secret text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT sha256(convert_to(format(E'onerepl 1 %s\n%s', signer, secret), 'UTF8'))
+$$;
+COMMENT ON FUNCTION onerepl.key_of(text, text) IS
+'The key of the bodies of a link''s remote or central (signer), as PROTOCOL.md says: another one each way (P10).';
+
+CREATE FUNCTION onerepl.set_secret(link onerepl.link, secret text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own bytea := onerepl.key_of(link.role, secret);
+    other bytea := onerepl.key_of(CASE link.role WHEN 'remote' THEN 'central' ELSE 'remote' END, secret);
+BEGIN
+    PERFORM onerepl.check_secret(secret);
+    LOCK TABLE onerepl.link_key IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM onerepl.link_key AS k
+               WHERE k.link <> (set_secret.link).id AND own IN (k.signs_with, k.checks_with)) THEN
+        RAISE EXCEPTION 'another link has this secret' USING
+            ERRCODE = 'duplicate_object',
+            DETAIL = 'Whoever is at the other end of that link could speak on this one.',
+            HINT = 'Give each link a secret of its own, for example what "openssl rand -hex 32" prints.';
+    END IF;
+    INSERT INTO onerepl.link_key VALUES (link.id, own, other)
+        ON CONFLICT ON CONSTRAINT link_key_pkey DO UPDATE SET signs_with = own, checks_with = other;
+END $$;
+COMMENT ON FUNCTION onerepl.set_secret(onerepl.link, text) IS
+'Stores the keys of a link that exists. Errors: 22023 the secret is too short; 42710 another link of this database has it, whichever way it leads.';
+
 CREATE FUNCTION onerepl.check_url(url text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, pg_temp AS $$
@@ -143,13 +173,12 @@ BEGIN
     IF wanted.role = 'remote' THEN
         PERFORM onerepl.check_url(wanted.url);
     END IF;
-    PERFORM onerepl.check_secret(wanted.secret);
     PERFORM onerepl.check_interval('reply_timeout', wanted.reply_timeout);
     PERFORM onerepl.check_interval('state_query_interval', wanted.state_query_interval);
     PERFORM onerepl.check_interval('send_interval', wanted.send_interval);
 END $$;
 COMMENT ON FUNCTION onerepl.check_link(onerepl.link) IS
-'Of what the administrator says of a link. Errors: 22023 a url, secret or interval that can not be; 0A000 https.';
+'Of what the administrator says of a link. Errors: 22023 a url or interval that can not be; 0A000 https.';
 
 CREATE FUNCTION onerepl.effective_interval(override interval, setting text, fallback interval) RETURNS interval
     LANGUAGE sql STABLE

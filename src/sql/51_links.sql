@@ -16,17 +16,17 @@ BEGIN
     PERFORM onerepl.check_link_name(name);
     wanted.role := 'remote';
     wanted.url := url;
-    wanted.secret := secret;
     wanted.reply_timeout := reply_timeout;
     wanted.state_query_interval := state_query_interval;
     wanted.send_interval := send_interval;
     PERFORM onerepl.check_link(wanted);
     PERFORM onerepl.hold_numbering();
-    INSERT INTO onerepl.link (name, role, url, secret, start, start_identity,
+    INSERT INTO onerepl.link (name, role, url, start, start_identity,
                               reply_timeout, state_query_interval, send_interval)
-        SELECT name, wanted.role, url, secret, h.last, h.identity, reply_timeout, state_query_interval, send_interval
+        SELECT name, wanted.role, url, h.last, h.identity, reply_timeout, state_query_interval, send_interval
         FROM onerepl.identity_at_last() AS h
         RETURNING * INTO added;
+    PERFORM onerepl.set_secret(added, secret);
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts behind number %s',
                                                              added.name, session_user, added.start));
     IF EXISTS (SELECT FROM onerepl.tracked) THEN
@@ -45,8 +45,8 @@ you; url: where the central listens, as http://host:port; secret: the same as at
 intervals override the settings of the same names for this link. Returns the id of the link in onerepl.link.
 The link starts behind the newest number of the log (P17): the tables must be the same in both databases at this moment. What
 was captured but has no number yet will still be sent.
-Errors: 42710 the name is taken; 22023 a url, secret or interval that can not be; 0A000 https.
-The secret is part of the statement: mind log_statement and the history of psql.';
+Errors: 42710 the name is taken, or another link has the secret; 22023 a url, secret or interval that can not be; 0A000 https.
+The secret itself is stored nowhere, nor does the server log show it; mind the history of psql.';
 
 CREATE FUNCTION onerepl_add_remote(name text, secret text,
                                    tables text[] DEFAULT '{}',
@@ -61,13 +61,13 @@ DECLARE
 BEGIN
     PERFORM onerepl.check_link_name(name);
     wanted.role := 'central';
-    wanted.secret := secret;
     wanted.reply_timeout := reply_timeout;
     wanted.state_query_interval := state_query_interval;
     PERFORM onerepl.check_link(wanted);
-    INSERT INTO onerepl.link (name, role, secret, reply_timeout, state_query_interval)
-        VALUES (name, wanted.role, secret, reply_timeout, state_query_interval)
+    INSERT INTO onerepl.link (name, role, reply_timeout, state_query_interval)
+        VALUES (name, wanted.role, reply_timeout, state_query_interval)
         RETURNING * INTO added;
+    PERFORM onerepl.set_secret(added, secret);
     PERFORM onerepl.allow(added.id, tables);
     PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a remote was added by %s; it may write: %s', added.name, session_user,
         coalesce(nullif(array_to_string(onerepl.allowed_list(added.id), ', '), ''), 'nothing')));
@@ -81,7 +81,7 @@ same as at the remote; tables: what the link may write here (P18), as onerepl_al
 ''{public.*}'' all of a schema, ''{*}'' everything; the intervals override the settings of the same names for this link. Returns the id of the link in
 onerepl.link. The link is bound to the first database that speaks with this secret (P10), and starts at the number that the
 remote says (P17). The setting onerepl.listen must name an address in this database.
-Errors: 42710 the name is taken; 22023 a secret, interval or entry of tables that can not be.';
+Errors: 42710 the name is taken, or another link has the secret; 22023 a secret, interval or entry of tables that can not be.';
 
 CREATE FUNCTION onerepl_change_link(name text, url text DEFAULT NULL, secret text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -91,10 +91,12 @@ DECLARE
     what text := concat_ws(' and ', CASE WHEN url IS NOT NULL THEN 'url' END, CASE WHEN secret IS NOT NULL THEN 'secret' END);
 BEGIN
     changed.url := coalesce(url, changed.url);
-    changed.secret := coalesce(secret, changed.secret);
     PERFORM onerepl.check_link(changed);
+    IF secret IS NOT NULL THEN
+        PERFORM onerepl.set_secret(changed, secret);
+    END IF;
     -- A wrong peer (stop 4) is what this may have mended; if not, the first exchange stops the link again.
-    UPDATE onerepl.link AS l SET url = coalesce(onerepl_change_link.url, l.url), secret = coalesce(onerepl_change_link.secret, l.secret),
+    UPDATE onerepl.link AS l SET url = coalesce(onerepl_change_link.url, l.url),
                                  stop = CASE l.stop WHEN 4 THEN 0 ELSE l.stop END
         WHERE l.id = changed.id;
     PERFORM onerepl.write_journal(0, changed.id, 'P11', format('%s of link "%s" changed by %s', what, changed.name, session_user))
@@ -105,7 +107,7 @@ COMMENT ON FUNCTION onerepl_change_link(text, text, text) IS
 'Changes where a link leads, or its secret; null leaves as it is. url: as in onerepl_add_central, at the remote only; secret: change it
 at both ends, until then nothing is taken. Numbers and what waits are kept: it must be the same database at the other end (P9). A link
 that has stopped because another database spoke goes on.
-Errors: 42704 no such link; 55000 a url at the central; 22023 a url or secret that can not be; 0A000 https.';
+Errors: 42704 no such link; 42710 another link has the secret; 55000 a url at the central; 22023 a url or secret that can not be; 0A000 https.';
 
 CREATE FUNCTION onerepl.remove_link(name text, role text) RETURNS void
     LANGUAGE plpgsql

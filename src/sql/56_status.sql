@@ -7,6 +7,9 @@ CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_t
     SELECT r.* FROM (VALUES (1)) AS one
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
     CROSS JOIN LATERAL (
+        SELECT 'no secret', format('The link came from a dump, which has no keys: call onerepl_change_link(%L, secret => ...).', l.name)
+            WHERE NOT EXISTS (SELECT FROM onerepl.link_key AS k WHERE k.link = l.id)
+        UNION ALL
         SELECT 'no contact', CASE
                    WHEN l.role = 'central'
                    THEN 'Look whether the remote runs, can reach this server, and has the same secret: the journal tells of refused requests (rule P14).'

@@ -3,7 +3,7 @@
 --   row of a table.
 -- More is granted function by function (GRANT EXECUTE ON FUNCTION onerepl_pause(text) TO ...); reading keys and rows, with
 -- GRANT USAGE ON SCHEMA onerepl, GRANT SELECT ON onerepl.log, onerepl.failed and GRANT EXECUTE ON FUNCTION onerepl.log_records.
--- Nobody needs rights on onerepl.link, which holds the secrets.
+-- Nobody needs rights on onerepl.link_key, which holds what bodies are signed with.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA onerepl FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA onerepl FROM PUBLIC;
@@ -44,8 +44,9 @@ REVOKE ALL ON FUNCTION onerepl_refresh_cancel(text, regclass) FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION onerepl.onerepl_capture() TO PUBLIC;
 
--- Not even pg_read_all_data reads the secrets; the owner does, and so do the functions that run with his rights.
+-- Not even pg_read_all_data reads the keys; the owner does, and so do the functions that run with his rights.
 ALTER TABLE onerepl.link ENABLE ROW LEVEL SECURITY;
+ALTER TABLE onerepl.link_key ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA onerepl TO pg_monitor;
 GRANT EXECUTE ON FUNCTION onerepl.qualified_name(regclass) TO pg_monitor;

@@ -4,6 +4,7 @@
 #include "pg/settings.h"
 #include "worker/hooks.h"
 #include "worker/launcher.h"
+#include "worker/secret_log.h"
 #include "worker/shared.h"
 
 extern "C" {
@@ -19,5 +20,6 @@ void _PG_init(void) {  // NOLINT(bugprone-reserved-identifier)
         shared::install();
         launcher::install();
         hooks::install();
+        secret_log::install();
     });
 }

@@ -25,16 +25,16 @@ Time milliseconds_or(const pg::Row& row, int column, int setting) {
 std::vector<Link> load_links(Role role) {
     std::vector<Link> links;
     pg::query(
-        "SELECT id, name, coalesce(url, ''), secret, peer, paused, start, start_identity, stop::int4,"
+        "SELECT id, name, coalesce(url, ''), signs_with, peer, paused, start, start_identity, stop::int4,"
         "       extract(epoch FROM reply_timeout)::float8, extract(epoch FROM state_query_interval)::float8,"
-        "       extract(epoch FROM send_interval)::float8, database, challenge"
-        "  FROM onerepl.link WHERE role = $1 ORDER BY id",
+        "       extract(epoch FROM send_interval)::float8, database, challenge, checks_with"
+        "  FROM onerepl.link JOIN onerepl.link_key ON link = id WHERE role = $1 ORDER BY id",
         {role == Role::remote ? "remote" : "central"}, [&](const pg::Row& row) {
             Link link;
             link.id = row.int4(0);
             link.name = row.text(1);
             link.url = row.text(2);
-            link.secret = row.text(3);
+            link.signs_with = row.bytea(3);
             if (!row.is_null(4)) link.peer = row.uuid(4);
             link.paused = row.boolean(5);
             if (!row.is_null(6)) link.start = row.number(6);
@@ -45,6 +45,7 @@ std::vector<Link> load_links(Role role) {
             link.send_interval = milliseconds_or(row, 11, settings::send_interval);
             link.database = row.uuid(12);
             link.challenge = row.uuid(13);
+            link.checks_with = row.bytea(14);
             links.push_back(std::move(link));
         });
     return links;

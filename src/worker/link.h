@@ -14,7 +14,8 @@ struct Link {
     int id = 0;
     std::string name;
     std::string url;     // role remote only
-    std::string secret;  // as text; its bytes are the HMAC's key
+    Bytes signs_with;   // keys of HMAC: of our bodies,
+    Bytes checks_with;  // and of the peer's
     std::optional<Uuid> peer;
     bool paused = false;
     std::optional<Number> start;  // N0
@@ -33,7 +34,7 @@ struct Link {
 /// What this database is on a link.
 enum class Role : std::uint8_t { remote, central };
 
-/// All links on which this database has `role`, by id; settings fill in what the link does not override. In a
+/// All links on which this database has `role` and that have a secret, by id; settings fill in what the link does not override. In a
 /// transaction.
 std::vector<Link> load_links(Role role);
 

@@ -5,7 +5,7 @@ use strict;
 use warnings;
 
 use Digest::MD5 qw(md5);
-use Digest::SHA qw(hmac_sha256);
+use Digest::SHA qw(hmac_sha256 sha256);
 use Exporter 'import';
 
 our @EXPORT_OK = qw(body frame remote_header sign post zstd_bomb uuid_bytes);
@@ -43,10 +43,15 @@ sub body
 	my $content = pack('a4 C C n a16 a16 a16 a16 N N', $b{magic} // 'ORPB', $b{version} // 1, $b{direction} // 0, $b{flags} // 0,
 		$b{remote}, $b{central}, $b{nonce} // join('', map { chr rand 256 } 1 .. 16), $b{reply_to} // '',
 		$b{header_length} // length $header, $b{frames_length} // length $frames) . $header . $frames;
-	return sign($content, $b{secret});
+	return sign($content, $b{secret}, $b{direction} ? 'central' : 'remote');
 }
 
-sub sign { my ($content, $secret) = @_; return $content . hmac_sha256($content, $secret); }
+# signer: remote or central, whose key it is
+sub sign
+{
+	my ($content, $secret, $signer) = @_;
+	return $content . hmac_sha256($content, sha256("onerepl 1 " . ($signer // 'remote') . "\n$secret"));
+}
 
 # A whole request. Options: path, method, type, length, extra (header lines)
 sub post

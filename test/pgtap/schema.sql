@@ -43,25 +43,25 @@ SELECT set_eq($$SELECT relname::text || ' ' || a.privilege_type FROM ours, aclex
 SELECT schema_privs_are('onerepl', 'public', ARRAY[]::text[]);
 SELECT schema_privs_are('onerepl', 'pg_monitor', ARRAY['USAGE']);
 CREATE ROLE onerepl_tap_reader IN ROLE pg_monitor, pg_read_all_settings;
-SELECT table_privs_are('onerepl', 'link', 'onerepl_tap_reader', ARRAY[]::text[], 'secrets are readable by nobody');
-SELECT ok(NOT has_column_privilege('onerepl_tap_reader', 'onerepl.link', 'secret', 'SELECT'), 'not by a column either');
+SELECT table_privs_are('onerepl', 'link_key', 'onerepl_tap_reader', ARRAY[]::text[], 'keys are readable by nobody');
+SELECT ok(NOT has_column_privilege('onerepl_tap_reader', 'onerepl.link_key', 'signs_with', 'SELECT'), 'not by a column either');
 SELECT is_empty($$SELECT v.relname FROM ours AS v JOIN pg_rewrite AS r ON r.ev_class = v.oid
-                  JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refobjid = 'onerepl.link'::regclass
-                  JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attname = 'secret'$$,
-                'no view reads a secret');
+                  JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refobjid = 'onerepl.link_key'::regclass
+                  JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attname IN ('signs_with', 'checks_with')$$,
+                'no view reads a key');
 
 -- pg_dump keeps the configuration, and not the log
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'onerepl'$$,
-              ARRAY['onerepl.allowed', 'onerepl.filter', 'onerepl.filter_id_seq', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.target', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
+              ARRAY['onerepl.allowed', 'onerepl.filter', 'onerepl.filter_id_seq', 'onerepl.guarded', 'onerepl.link', 'onerepl.link_id_seq', 'onerepl.link_key', 'onerepl.target', 'onerepl.tracked', 'onerepl.tracked_schema', 'onerepl.tracked_sequence'], 'pg_dump keeps links and tracked tables');
 -- Every other table holds what is of this database and its log alone. Whoever makes a table decides where it belongs.
 SELECT set_eq($$SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace = 'onerepl'::regnamespace AND c.relkind = 'r'
                 AND c.oid <> ALL ((SELECT extconfig FROM pg_extension WHERE extname = 'onerepl')::oid[])$$,
               ARRAY['onerepl.applied', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl."position"', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
 
 -- what must not be in a table is refused
-SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', 'http://a', 'short')$$, '23514');
-SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'remote', NULL, 'sixteen characters')$$, '23514');
-SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url, secret) VALUES ('a', 'peer', NULL, 'sixteen characters')$$, '23514');
+SELECT throws_ok($$INSERT INTO onerepl.link_key VALUES (0, 'short', 'short')$$, '23514');
+SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url) VALUES ('a', 'remote', NULL)$$, '23514');
+SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url) VALUES ('a', 'peer', NULL)$$, '23514');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -196,7 +196,7 @@ is($pair->b("SELECT state FROM onerepl_status()"), 'in step', 'the link is in st
 for my $node ($pair->nodes)
 {
 	$node->safe_psql('postgres', 'CREATE ROLE curious LOGIN; GRANT pg_read_all_stats TO curious');
-	for my $query ('SELECT secret FROM onerepl.link', 'SELECT * FROM onerepl_status()', 'SELECT * FROM onerepl.log', "SELECT onerepl_pause('hq')")
+	for my $query ('SELECT * FROM onerepl.link_key', 'SELECT * FROM onerepl_status()', 'SELECT * FROM onerepl.log', "SELECT onerepl_pause('hq')")
 	{
 		my ($code) = OneReplTest::fails($node, "SET ROLE curious; $query");
 		is($code, '42501', $node->name . ": a role without rights can not do: $query") if $query !~ /status/ || $code ne '00000';
@@ -204,10 +204,10 @@ for my $node ($pair->nodes)
 }
 
 # --- a remote with the wrong secret is not heard, and its administrator is told
-$pair->a("UPDATE onerepl.link SET secret = 'not the secret of the central'; INSERT INTO t VALUES (200, 'under a wrong secret')");
+$pair->a("SELECT onerepl_change_link('hq', secret => 'not the secret of the central'); INSERT INTO t VALUES (200, 'under a wrong secret')");
 OneReplTest::poll_ok($pair->node_a, "SELECT last_error <> '' FROM onerepl_status()", 'a wrong secret shows in the status', deadline => 10);
 is($pair->b('SELECT count(*) FROM t WHERE id = 200'), '0', 'and nothing of it is written');
-$pair->a("UPDATE onerepl.link SET secret = '$secret'");
+$pair->a("SELECT onerepl_change_link('hq', secret => '$secret')");
 $pair->wait_identical('t', { name => 'until it is put right', deadline => 20 });
 
 $pair->finish;

@@ -103,7 +103,7 @@ is($pair->b("SELECT state ~ '^stopped' FROM onerepl_status()"), 'f', 'the restor
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'restored'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'postgres'") eq '0' }, 30), 'the original rests');
 $pair->b("SELECT onerepl_restart_link('branch')");
-$pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
+$pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_change_link('hq', secret => '$OneReplTest::secret'), onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 $pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (500, 'kept back'), (0, 'sent')");
 ok(OneReplTest::wait_for(sub { ($pair->node_b->psql('postgres', 'SELECT count(*) FROM chosen WHERE id = 0'))[1] eq '1' }, 60), 'it is in use');
 ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(s = m) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');

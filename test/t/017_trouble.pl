@@ -164,7 +164,7 @@ $pair->wait_identical('t', { name => 'and starts them again' });
 
 # --- secrets are not for those who may read all data
 $pair->b('CREATE ROLE auditor LOGIN; GRANT pg_read_all_data TO auditor');
-is($pair->b('SET ROLE auditor; SELECT count(*) FROM onerepl.link'), 0, 'pg_read_all_data does not read secrets');
+is($pair->b('SET ROLE auditor; SELECT count(*) FROM onerepl.link_key'), 0, 'pg_read_all_data does not read secrets');
 $pair->b('GRANT pg_monitor TO auditor');
 is($pair->b('SET ROLE auditor; SELECT count(*) FROM onerepl_status()'), 1, 'a monitor sees the status');
 like($pair->b('SET ROLE auditor; SELECT count(*) FROM onerepl.refresh_progress'), qr/^\d+$/, 'and the progress of refreshes');

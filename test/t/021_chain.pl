@@ -19,9 +19,9 @@ my $pair = OneReplTest->new(schema => $schema, track => \@tables);
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my $node_c = OneReplTest::start_node('c', 0, "onerepl.listen = '127.0.0.1:$port'");
 $node_c->safe_psql('postgres', $_)
-  for $schema, 'CREATE EXTENSION onerepl', "SELECT onerepl_add_remote('b', '$OneReplTest::secret', tables => '{*}')";
+  for $schema, 'CREATE EXTENSION onerepl', "SELECT onerepl_add_remote('b', 'upper $OneReplTest::secret', tables => '{*}')";
 $pair->b("SELECT onerepl_add_table('$_'::regclass)") for @tables;
-$pair->b("SELECT onerepl_add_central('c', 'http://127.0.0.1:$port', '$OneReplTest::secret')");
+$pair->b("SELECT onerepl_add_central('c', 'http://127.0.0.1:$port', 'upper $OneReplTest::secret')");
 
 sub reaches_c
 {

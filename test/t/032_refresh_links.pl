@@ -18,9 +18,9 @@ SQL
 my $pair = OneReplTest->new(schema => $schema, track => [ 't', 'p' ]);
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 my $node_c = OneReplTest::start_node('c', 0, "onerepl.listen = '127.0.0.1:$port'");
-$node_c->safe_psql('postgres', "$schema; CREATE EXTENSION onerepl; SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
+$node_c->safe_psql('postgres', "$schema; CREATE EXTENSION onerepl; SELECT onerepl_add_remote('branch', 'second $OneReplTest::secret', tables => '{*}')");
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) }, 20);
-$pair->a("SELECT onerepl_add_central('second', 'http://127.0.0.1:$port', '$OneReplTest::secret')");
+$pair->a("SELECT onerepl_add_central('second', 'http://127.0.0.1:$port', 'second $OneReplTest::secret')");
 $pair->a(<<'SQL');
 INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, 500) AS n;
 INSERT INTO p SELECT n, n % 200, 'v' || n FROM generate_series(1, 1000) AS n;

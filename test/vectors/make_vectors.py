@@ -145,10 +145,15 @@ def central_header(started, taken, flow, stop, written, identity_there, held, ro
     )
 
 
+def key(direction):
+    signer = (b"remote", b"central")[direction]
+    return hashlib.sha256(b"onerepl 1 " + signer + b"\n" + SECRET).digest()
+
+
 def body(direction, header, frames, nonce, reply_to=bytes(16), central=CENTRAL, flags=0):
     out = b"ORPB" + struct.pack(">BBH", 1, direction, flags) + REMOTE + central + nonce + reply_to
     out += struct.pack(">II", len(header), len(frames)) + header + frames
-    return out + hmac.new(SECRET, out, hashlib.sha256).digest()
+    return out + hmac.new(key(direction), out, hashlib.sha256).digest()
 
 
 def zstd_stored(content):
@@ -416,7 +421,7 @@ def bodies():
     state = frame(3, 41, central=UNKNOWN)
 
     def section(title, encoded, direction, fields, content, batches=(), reply_to=bytes(16), central=CENTRAL, own=nonce):
-        out = [("secret", SECRET.decode()), ("direction", direction), ("remote", REMOTE), ("central", central)]
+        out = [("secret", SECRET.decode()), ("key", key(direction)), ("direction", direction), ("remote", REMOTE), ("central", central)]
         out += [("nonce", own), ("reply_to", reply_to)] + list(fields.items())
         out += [("batch", batch_text(batch)) for batch in batches]
         return title, out + [("frames", content), ("body", encoded)]
