@@ -95,6 +95,8 @@ bool read_batches(ByteReader& reader, std::vector<Batch>& batches) {
         reader.array(batch.before);
         reader.array(batch.random);
         if (batch.numbers.first == 0 || batch.numbers.empty() || !is_number(batch.numbers.last)) return false;
+        // Ascending, each once.
+        if (i > 0 && batch.numbers.first <= batches[i - 1].numbers.last) return false;
     }
     return true;
 }

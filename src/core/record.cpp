@@ -273,6 +273,14 @@ bool read_truncate(std::uint8_t flags, Record& record) {
     return (flags & ~(flag_cascade | flag_restart_identity)) == 0;
 }
 
+/// The id in front of a description is the description's own. Whether the rest of it can be read is not asked
+/// here.
+bool describes_itself(const Record& record) {
+    ByteReader reader(record.table);
+    const std::uint64_t id = reader.u64();
+    return !reader.ok() || id == record.description;
+}
+
 /// Everything behind the description's id.
 bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
     switch (record.operation) {
@@ -296,7 +304,7 @@ bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
             return read_truncate(flags, record);
         case Operation::describe:
             record.table = reader.bytes(reader.left());
-            return flags == 0;
+            return flags == 0 && describes_itself(record);
         case Operation::chunk:
             return read_chunk(reader, flags, record.chunk);
         case Operation::statement:

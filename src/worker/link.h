@@ -13,7 +13,7 @@ namespace onerepl {
 struct Link {
     int id = 0;
     std::string name;
-    std::string url;     // role remote only
+    std::string url;    // role remote only
     Bytes signs_with;   // keys of HMAC: of our bodies,
     Bytes checks_with;  // and of the peer's
     std::optional<Uuid> peer;
@@ -34,8 +34,8 @@ struct Link {
 /// What this database is on a link.
 enum class Role : std::uint8_t { remote, central };
 
-/// All links on which this database has `role` and that have a secret, by id; settings fill in what the link does not override. In a
-/// transaction.
+/// All links on which this database has `role` and that have a secret, by id; settings fill in what the link
+/// does not override. In a transaction.
 std::vector<Link> load_links(Role role);
 
 /// This database's identifier. In a transaction.

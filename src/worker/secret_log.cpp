@@ -1,5 +1,5 @@
-// A statement that takes a secret is told by the functions' names, in its text or in the context of the error. Plain C in
-// here: what it calls may longjmp.
+// A statement that takes a secret is told by the functions' names, in its text or in the context of the
+// error. Plain C in here: what it calls may longjmp.
 #include "pg/pg.h"
 
 #include "worker/secret_log.h"
@@ -32,7 +32,8 @@ void replace(char** text, const char* by) {
     *text = by ? pstrdup(by) : nullptr;
 }
 
-/// What log_statement and the durations write has the statement in its message and the parameters in its detail.
+/// What log_statement and the durations write has the statement in its message and the parameters in its
+/// detail.
 void cut_message(ErrorData* error) {
     const char* statement = error->message ? strstr(error->message, debug_query_string) : nullptr;
     if (!statement) return;

@@ -178,6 +178,17 @@ TEST(BodyRefused, EveryBitFlipped) {
     }
 }
 
+TEST(BodyRefused, BatchesThatDescendOrComeTwice) {
+    Body body = body_of_remote();
+    auto& batches = std::get<RemoteHeader>(body.header).batches;
+    batches = {{{5, 9}, {1}, {2}}, {{10, 12}, {3}, {4}}};
+    EXPECT_EQ(error_of(encode_body(body, secret, stored)), std::nullopt);
+    for (const Range second : {Range{5, 9}, Range{9, 12}, Range{1, 4}}) {
+        batches[1].numbers = second;
+        EXPECT_EQ(error_of(encode_body(body, secret, stored)), BodyError::content) << second.first;
+    }
+}
+
 TEST(BodyRefused, WrongSecret) {
     const Bytes bytes = encode_body(body_of_remote(), secret, {});
     EXPECT_EQ(error_of(bytes, view("another secret")), BodyError::signature);

@@ -304,6 +304,15 @@ TEST(RecordGarbage, CutAtEveryByteIsNoRecord) {
     }
 }
 
+TEST(RecordGarbage, ADescriptionOfAnotherIdIsNoRecord) {
+    for (Bytes record : all_records()) {
+        if (record.front() != 'R') continue;
+        EXPECT_TRUE(decode_record(record));
+        record.at(9) ^= 1;  // of the record's id
+        EXPECT_FALSE(decode_record(record));
+    }
+}
+
 TEST(RecordGarbage, AByteTooManyIsNoRecord) {
     for (Bytes record : all_records()) {
         if (record.front() == 'R') continue;
