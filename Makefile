@@ -118,7 +118,7 @@ test-sim: build/speed/Makefile
 
 test-fuzz: build/fuzz/Makefile
 	cmake --build build/fuzz -j$(JOBS)
-	.ci/fuzz build/fuzz $(FUZZ_SECONDS)
+	.ci/fuzz build/fuzz $(FUZZ_SECONDS) $(JOBS)
 
 test-regress: system-install
 	@$(SERVERS) test/lib/with_server test/lib/regress

@@ -134,7 +134,7 @@ void plan_key(Target& target) {
         if (!target.columns[i].ignored) add_key_column(target, i);
 }
 
-RangeVar* name_of(const Target& target) {
+RangeVar* range_var(const Target& target) {
     return makeRangeVar(pstrdup(target.schema.c_str()), pstrdup(target.name.c_str()), -1);
 }
 
@@ -153,7 +153,7 @@ RangeVar* name_of(const Target& target) {
 }  // namespace
 
 Oid find_relation(const Target& target, LOCKMODE lock) {
-    return RangeVarGetRelid(name_of(target), lock, true);
+    return RangeVarGetRelid(range_var(target), lock, true);
 }
 
 void match_target(Target& target) {

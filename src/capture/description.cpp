@@ -15,13 +15,14 @@ namespace onerepl::capture {
 
 namespace {
 
-enum { column_relation = 2 };
+enum { description_relation = 2 };
 
 }  // namespace
 
 FoundDescription newest_description(Oid relation) {
     FoundDescription found;
-    ScanKeyData key = scan_key(column_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    ScanKeyData key =
+        scan_key(description_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
     OwnScan scan("description", "description_relation", &key, 1);
     if (HeapTuple row = scan.previous()) {
         found.id = static_cast<std::uint64_t>(DatumGetInt64(scan.get(row, "id")));

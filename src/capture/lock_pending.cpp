@@ -62,7 +62,7 @@ Objects objects_of(const CapturedTable& table, const RowVersions& row) {
 
 // ------------------------------------------------------------------------------------------- onerepl.pending
 
-enum PendingColumn { column_relation = 2, column_object = 3 };
+enum PendingColumn { pending_relation = 2, pending_object = 3 };
 
 Object object_in(const OwnScan& scan, HeapTuple row) {
     return {DatumGetObjectId(scan.get(row, "relation")), DatumGetInt64(scan.get(row, "object"))};
@@ -100,8 +100,8 @@ bool is_confirmed(FullTransactionId xid) {
 /// The object's newest record is not confirmed by all links. Older ones of the same object do not matter.
 bool is_pending(Object object) {
     ScanKeyData keys[] = {
-        scan_key(column_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object.relation)),
-        scan_key(column_object, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(object.hash)),
+        scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object.relation)),
+        scan_key(pending_object, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(object.hash)),
     };
     OwnScan scan("pending", "pending_object", keys, 2);
     HeapTuple row = scan.previous();
@@ -112,7 +112,7 @@ bool is_pending(Object object) {
 
 /// Any object of the table but those of the newest record has an unconfirmed record.
 bool any_is_pending(Oid relation, const Objects& but) {
-    ScanKeyData key = scan_key(column_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    ScanKeyData key = scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
     OwnScan scan("pending", "pending_object", &key, 1);
     bool pending = false;
     while (HeapTuple row = scan.previous()) {

@@ -21,6 +21,9 @@ Oid own_relation(const char* name);
 /// checked.
 void insert_row(Oid table, const Datum* values, const bool* nulls = nullptr);
 
+/// How many tables the log has: onerepl.change_0 and so on.
+constexpr std::uint32_t log_tables = 4;
+
 /// One tuple of onerepl.change_N.
 struct PackRow {
     FullTransactionId xid;

@@ -10,8 +10,8 @@ extern "C" {
 namespace onerepl::capture {
 
 bool has_row_filter(Oid relation) {
-    enum { column_relation = 3 };
-    ScanKeyData key = scan_key(column_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    enum { filter_relation = 3 };
+    ScanKeyData key = scan_key(filter_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
     OwnScan scan("filter", "filter_relation", &key, 1);
     bool found = false;
     while (HeapTuple row = scan.previous()) {

@@ -231,7 +231,7 @@ bool has_other_values(Oid relation) {
 
 /// A statement that changes this tracked table, and has done it: it is recorded under the table's old
 /// description, and the new one after it. Plain.
-void record_change(Relation table, const FoundDescription& newest, const Text& statement) {
+void record_statement(Relation table, const FoundDescription& newest, const Text& statement) {
     // One that was never described, because no row has changed, is told as it is now.
     const std::uint64_t before = newest.id != 0 ? newest.id : captured_table(table).description;
     if (!executing) record(before, false, statement);
@@ -253,7 +253,7 @@ void record_running(Oid relation, bool direct) {
     const FoundDescription newest = newest_description(relation);
     Relation table = table_open(relation, AccessShareLock);
     if (to_be_recorded && (direct || !is_as_described(table, newest))) {
-        record_change(table, newest, cut_out(*ddl));
+        record_statement(table, newest, cut_out(*ddl));
         ddl->recorded = true;
     } else if (newest.id != 0) {
         captured_table(table);
@@ -265,7 +265,7 @@ void record_running(Oid relation, bool direct) {
 void record_cascade(Oid relation, const char* text) {
     if (creating_extension || !begin_capture()) return;
     Relation table = table_open(relation, AccessShareLock);
-    record_change(table, newest_description(relation), {"", true, text, strlen(text)});
+    record_statement(table, newest_description(relation), {"", true, text, strlen(text)});
     table_close(table, NoLock);
 }
 

@@ -11,7 +11,7 @@
 namespace onerepl {
 namespace {
 
-constexpr std::array<std::uint8_t, 4> magic{'O', 'R', 'P', 'B'};
+constexpr std::array<std::uint8_t, 4> body_magic{'O', 'R', 'P', 'B'};
 constexpr std::uint8_t direction_to_central = 0;
 constexpr std::uint8_t direction_to_remote = 1;
 constexpr std::uint16_t flag_compressed = 1;
@@ -157,8 +157,8 @@ struct Fixed {
 /// Only what must be known to find the signature is judged: mark, version and lengths.
 std::variant<Fixed, BodyError> read_fixed(ByteView bytes) {
     ByteReader reader(bytes);
-    const ByteView mark = reader.bytes(std::min(magic.size(), bytes.size()));
-    if (!std::equal(mark.begin(), mark.end(), magic.begin())) return BodyError::magic;
+    const ByteView mark = reader.bytes(std::min(body_magic.size(), bytes.size()));
+    if (!std::equal(mark.begin(), mark.end(), body_magic.begin())) return BodyError::magic;
     Fixed fixed;
     if (reader.u8() != protocol_version && reader.ok()) return BodyError::version;
     fixed.address.direction = reader.u8();
@@ -242,7 +242,7 @@ Bytes encode_body(const Body& body, ByteView key, const BodyOptions& options) {
     out.reserve(2 * fixed_size + batches + frames.size() + signature_size);
 
     ByteWriter writer(out);
-    writer.bytes(magic);
+    writer.bytes(body_magic);
     writer.u8(protocol_version);
     writer.u8(remote ? direction_to_central : direction_to_remote);
     writer.u16(compressed ? flag_compressed : 0);

@@ -9,7 +9,7 @@
 namespace onerepl {
 
 namespace {
-constexpr std::size_t most_requests = 1000;
+constexpr std::size_t most_requests_asked = 1000;
 
 RangeSet lately_requested(const CentralWaits& waits, Time now, Time reply_timeout) {
     RangeSet numbers;
@@ -133,7 +133,7 @@ std::vector<Missing> Central::missing_in(Range numbers) const {
         }
         if (!gap.empty()) missing.push_back({gap, 0, UINT32_MAX});
     }
-    if (missing.size() > most_requests) missing.resize(most_requests);
+    if (missing.size() > most_requests_asked) missing.resize(most_requests_asked);
     return missing;
 }
 

@@ -76,7 +76,7 @@ void write_header(const Header& header, Bytes& out) {
     auto put = [at = bytes.begin()](const auto& field) mutable {
         at = std::copy(field.begin(), field.end(), at);
     };
-    put(magic);
+    put(frame_magic);
     put(big_endian(header.version));
     put(big_endian(header.kind));
     put(big_endian(header.flags));

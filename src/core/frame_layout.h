@@ -5,7 +5,7 @@
 
 namespace onerepl::frame_layout {
 
-constexpr std::array<std::uint8_t, 4> magic{'O', 'R', 'P', 'F'};
+constexpr std::array<std::uint8_t, 4> frame_magic{'O', 'R', 'P', 'F'};
 constexpr std::uint8_t version = 1;
 constexpr std::size_t checksum_at = 8;
 constexpr std::size_t length_at = 72;

@@ -15,7 +15,8 @@ namespace {
 using namespace frame_layout;
 
 bool starts_with_magic(ByteView bytes) {
-    return bytes.size() >= magic.size() && std::equal(magic.begin(), magic.end(), bytes.begin());
+    return bytes.size() >= frame_magic.size() &&
+           std::equal(frame_magic.begin(), frame_magic.end(), bytes.begin());
 }
 
 /// Size of the frame at the beginning of `bytes` by its own account; nullopt if it can not be that.
@@ -40,7 +41,7 @@ bool checksum_matches(ByteView frame) {
 Header read_header(ByteView frame) {
     ByteReader reader(frame);
     Header header;
-    reader.bytes(magic.size());
+    reader.bytes(frame_magic.size());
     header.version = reader.u8();
     header.kind = reader.u8();
     header.flags = reader.u16();
@@ -202,7 +203,7 @@ std::size_t FrameReader::damaged_size() const {
     if (const auto size = announced_size(rest_); size && ends_at_boundary(*size)) return *size;
     for (std::size_t at = 1; at + frame_header_size <= rest_.size(); ++at) {
         const auto found = std::search(rest_.begin() + static_cast<std::ptrdiff_t>(at), rest_.end(),
-                                       magic.begin(), magic.end());
+                                       frame_magic.begin(), frame_magic.end());
         at = static_cast<std::size_t>(found - rest_.begin());
         if (announced_size(rest_.subspan(at))) return at;
     }

@@ -9,7 +9,7 @@ namespace onerepl {
 
 namespace {
 // B asks again for what does not fit; a hostile or broken B can not make A's memory grow.
-constexpr std::size_t most_requests = 4096;
+constexpr std::size_t most_requests_kept = 4096;
 constexpr std::size_t most_descriptions = 1024;
 constexpr Time longest_back_off = 30 * second;
 }  // namespace
@@ -159,7 +159,7 @@ void Remote::enqueue(const BodyInFlight& body, std::span<const Message> messages
             enqueue(*confirmation);
         } else if (const auto* request = std::get_if<TransferRequest>(&message)) {
             for (const Missing& missing : request->numbers) {
-                if (requests_.size() < most_requests) requests_.push_back({missing, body.departure});
+                if (requests_.size() < most_requests_kept) requests_.push_back({missing, body.departure});
             }
             fresh_ = true;
         } else if (const auto* state = std::get_if<StateRequest>(&message)) {

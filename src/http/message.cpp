@@ -14,6 +14,14 @@ Response text_response(int status, std::string_view text) {
     return response;
 }
 
+std::string_view media_type(std::string_view value) {
+    const auto is_space = [](char character) { return character == ' ' || character == '\t'; };
+    value = value.substr(0, value.find(';'));
+    while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
+    while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
+    return value;
+}
+
 std::string_view reason_phrase(int status) {
     switch (status) {
         case 200:

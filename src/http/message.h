@@ -35,6 +35,12 @@ struct Response {
 /// An answer of plain text; a newline is added.
 Response text_response(int status, std::string_view text);
 
+/// The media type of a Content-Type field's value: without parameters and white space.
+std::string_view media_type(std::string_view value);
+
+/// A body's memory is set aside at once only up to this: announcing a length must cost nothing.
+constexpr std::size_t reserved_at_once = 1024 * 1024;
+
 /// "Not Found" for 404 and so on; "Unknown" for what we never send.
 std::string_view reason_phrase(int status);
 

@@ -42,9 +42,6 @@ constexpr std::size_t longest_chunk_line = 1024;
 // The shortest that may end a body ("0", two line ends). Beast asserts that it is given no less once it has
 // seen a size of 0.
 constexpr std::size_t shortest_last_chunk = 5;
-// A body's memory is set aside at once only when so much of it has come: announcing a length must cost
-// nothing.
-constexpr std::size_t reserved_at_once = 1024 * 1024;
 
 std::string_view to_std(beast::string_view text) {
     return {text.data(), text.size()};
@@ -58,13 +55,6 @@ std::string lower_case(std::string_view text) {
     std::string lower(text);
     std::transform(lower.begin(), lower.end(), lower.begin(), to_lower);
     return lower;
-}
-
-/// "Text/HTML; charset=utf-8" -> "text/html".
-std::string media_type(std::string_view value) {
-    value = value.substr(0, value.find(';'));
-    while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
-    return lower_case(value);
 }
 
 bool is_all_digits(std::string_view text) {
@@ -179,7 +169,7 @@ class Machine final : public beast::http::basic_parser<true> {
 
     void take_content_type(std::string_view value, error_code& code) {
         if (++content_types_ > 1) return refuse(400, "more than one Content-Type", code);
-        head.content_type = media_type(value);
+        head.content_type = lower_case(media_type(value));
     }
 
     // Boost 1.90 tells trailers here (there this overrides; before, it is a function that nobody calls).

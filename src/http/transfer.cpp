@@ -2,6 +2,7 @@
 // PostgreSQL.
 
 #include "http/transfer.h"
+#include "http/message.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -30,7 +31,6 @@ constexpr int probe_count = 4;
 constexpr std::size_t quoted_bytes = 200;
 // Of such an answer no more than this is read.
 constexpr std::size_t useless_bytes = 64 * 1024;
-constexpr std::size_t reserved_at_once = 1024 * 1024;
 constexpr Time shortest_check_interval = 20 * millisecond;
 
 /// The URL without user and password, for messages.
@@ -45,14 +45,6 @@ std::string shown_url(const std::string& url) {
 
 bool equals_ignoring_case(std::string_view left, std::string_view right) {
     return left.size() == right.size() && strncasecmp(left.data(), right.data(), left.size()) == 0;
-}
-
-/// The media type of a Content-Type field: without parameters and white space.
-std::string_view media_type(std::string_view value) {
-    value = value.substr(0, value.find(';'));
-    while (!value.empty() && value.front() == ' ') value.remove_prefix(1);
-    while (!value.empty() && value.back() == ' ') value.remove_suffix(1);
-    return value;
 }
 
 std::string seconds_text(Time time) {

@@ -1,6 +1,8 @@
 // Encoding of a batch's transactions, a few bytes each.
 #include "log/batch.h"
 
+#include "log/zigzag.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -9,14 +11,6 @@ namespace onerepl::log {
 namespace {
 
 constexpr std::uint8_t encoding_version = 1;
-
-std::uint64_t zigzag(std::int64_t value) {
-    return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
-}
-
-std::int64_t unzigzag(std::uint64_t value) {
-    return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
 
 void put_varint(Bytes& out, std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) out.push_back(static_cast<std::uint8_t>(value | 0x80));

@@ -24,7 +24,7 @@ constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;
 constexpr std::uint8_t flag_too_large = 8;
 constexpr std::uint8_t flag_captured = 1;
-constexpr std::uint8_t flag_dropped = 2;
+constexpr std::uint8_t flag_statement_dropped = 2;
 
 [[noreturn]] void damaged(const Layout& layout) {
     throw pg::Error("XX001",
@@ -221,7 +221,7 @@ void RecordEncoder::encode_statement(const PackedRecord& record, Bytes& out) {
     ByteWriter writer(out);
     writer.u8(static_cast<std::uint8_t>(Operation::statement));
     writer.u8((record.statement_captured ? flag_captured : 0) |
-              (record.statement_dropped ? flag_dropped : 0));
+              (record.statement_dropped ? flag_statement_dropped : 0));
     writer.u64(record.description);
     writer.bytes(record.statement);
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint8_t layout_version = 3;
 
 enum ColumnFlag : std::uint8_t {
-    flag_dropped = 1,
+    flag_column_dropped = 1,
     flag_generated = 2,
     flag_rendered = 4,
     flag_unique = 8,
@@ -26,7 +26,7 @@ enum ColumnFlag : std::uint8_t {
 
 std::uint8_t flags_of(const LayoutColumn& column) {
     std::uint8_t flags = 0;
-    if (column.dropped) flags |= flag_dropped;
+    if (column.dropped) flags |= flag_column_dropped;
     if (column.generated) flags |= flag_generated;
     if (column.rendered) flags |= flag_rendered;
     if (column.unique) flags |= flag_unique;
@@ -61,7 +61,7 @@ LayoutColumn get_column(ByteReader& in) {
     LayoutColumn column;
     column.number = static_cast<std::int16_t>(in.u16());
     const std::uint8_t flags = in.u8();
-    column.dropped = flags & flag_dropped;
+    column.dropped = flags & flag_column_dropped;
     column.generated = flags & flag_generated;
     column.rendered = flags & flag_rendered;
     column.unique = flags & flag_unique;

@@ -9,6 +9,7 @@ extern "C" {
 #include "utils/xid8.h"
 }
 
+#include "capture/log_tables.h"
 #include "log/pack_scan.h"
 #include "pg/spi.h"
 
@@ -18,8 +19,6 @@ extern "C" {
 namespace onerepl::log {
 
 namespace {
-
-constexpr std::uint32_t log_tables = 4;
 
 /// The last packs of new transactions in a fixed order. $1, $2: xids from .. below; $3: others that ended.
 const char* const many_transactions =
@@ -87,7 +86,7 @@ NewTransactions::NewTransactions(const NewXids& xids) {
 /// Stops when there are more than a batch holds.
 void NewTransactions::find(const NewXids& xids) {
     LogTables tables;
-    for (std::uint32_t table = 0; table < log_tables; table++) {
+    for (std::uint32_t table = 0; table < capture::log_tables; table++) {
         if (tables.is_empty(table)) continue;
         LastPackScan range(tables, table, xids.first, xids.end);
         auto take = [&](LastPackScan& scan) {

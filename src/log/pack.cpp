@@ -1,6 +1,8 @@
 // Packs: writing (as captured, in plain memory) and reading back. The format stands in pack.h.
 #include "log/pack.h"
 
+#include "log/zigzag.h"
+
 #include <cstring>
 
 namespace onerepl::log {
@@ -44,13 +46,6 @@ constexpr std::uint8_t statement_dropped_bit = 0x20;
 /// A block has fewer line pointers than this (32 kB pages included), so that the next row of a page is the
 /// next number.
 constexpr std::uint64_t ids_per_block = 2048;
-
-constexpr std::uint64_t zigzag(std::int64_t value) {
-    return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
-}
-constexpr std::int64_t unzigzag(std::uint64_t value) {
-    return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
 
 std::uint64_t number_of(const ItemPointerData& id) {
     return static_cast<std::uint64_t>(ItemPointerGetBlockNumberNoCheck(&id)) * ids_per_block +

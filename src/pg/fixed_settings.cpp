@@ -28,7 +28,7 @@ constexpr unsigned operator|(Settings a, Settings b) {
 }
 constexpr unsigned text_and_statements = Settings::of_text | Settings::of_statements;
 constexpr unsigned apply_and_statements = Settings::of_apply | Settings::of_statements;
-constexpr unsigned text = static_cast<unsigned>(Settings::of_text);
+constexpr unsigned of_text = static_cast<unsigned>(Settings::of_text);
 constexpr unsigned apply = static_cast<unsigned>(Settings::of_apply);
 constexpr unsigned statements = static_cast<unsigned>(Settings::of_statements);
 
@@ -44,7 +44,7 @@ constexpr FixedSetting all_settings[] = {
     {"bytea_output", "hex", [] { return bytea_output == BYTEA_OUTPUT_HEX; }, text_and_statements},
     {"timezone", "UTC", [] { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; },
      text_and_statements},
-    {"search_path", "pg_catalog", [] { return strcmp(namespace_search_path, "pg_catalog") == 0; }, text},
+    {"search_path", "pg_catalog", [] { return strcmp(namespace_search_path, "pg_catalog") == 0; }, of_text},
     {"lc_monetary", "C", [] { return strcmp(locale_monetary, "C") == 0; }, text_and_statements, true},
     {"lc_numeric", "C", [] { return strcmp(locale_numeric, "C") == 0; }, statements, true},
     {"lc_time", "C", [] { return strcmp(locale_time, "C") == 0; }, statements, true},

@@ -23,7 +23,7 @@ namespace {
 constexpr Time contact_interval = 1 * second;
 /// The reader does some things in another way at the second time.
 constexpr int failures_before_told = 3;
-constexpr Time rest_after_failure = 1 * second;
+constexpr Time rest_of_link = 1 * second;
 constexpr Time shortest_answer_timeout = 1 * second;
 /// Bytes that leave before more is formed: B can begin with them.
 constexpr std::size_t enough_at_once = 64 * 1024;
@@ -312,11 +312,11 @@ void LinkSender::failed(const worker::Fault& fault) {
 }
 
 void LinkSender::rest() {
-    rest_until_ = worker::now() + rest_after_failure;
+    rest_until_ = worker::now() + rest_of_link;
 }
 
 void LinkSender::cease() {
-    ceased_until_ = worker::now() + rest_after_failure;
+    ceased_until_ = worker::now() + rest_of_link;
 }
 
 void LinkSender::succeeded() {

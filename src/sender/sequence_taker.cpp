@@ -26,7 +26,7 @@ namespace {
 
 constexpr Time quiet_interval = 1 * second;
 constexpr Time purge_interval = 10 * second;
-constexpr Time rest_after_failure = 60 * second;
+constexpr Time rest_of_sequences = 60 * second;
 
 /// How often the list is to be loaded again: the snapshot of the step that hears of a change in the catalogue
 /// may be older than the change, that of the next one is not.
@@ -169,7 +169,7 @@ void SequenceTaker::failed(const pg::ErrorReport& report) {
     complete_ = false;
     loads_due = 2;
     if (pg::is_transient(report.sqlstate)) return;
-    rests_until_ = worker::now() + rest_after_failure;
+    rests_until_ = worker::now() + rest_of_sequences;
     pg::in_transaction([&] {
         pg::write_journal_entry(0, {Level::critical,
                                     "P17",
