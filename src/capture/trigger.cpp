@@ -2,6 +2,7 @@
 #include "capture/captured_table.h"
 #include "capture/lock_pending.h"
 #include "capture/row_image.h"
+#include "capture/tracked.h"
 #include "capture/transaction_log.h"
 #include "pg/settings.h"
 
@@ -62,16 +63,20 @@ bool is_too_large(const CapturedTable& table, const RowVersions& row) {
 }
 
 /// What a trigger records travels, and is written at the centrals with rights that the table's owner here
-/// need not have. So one that somebody else made with our function records nothing (P19).
-CapturedTable& table_of(const TriggerData& trigger, const char* name) {
-    CapturedTable& table = captured_table(trigger.tg_relation);
-    if (table.tracked && strcmp(trigger.tg_trigger->tgname, name) == 0) return table;
+/// need not have. So one that somebody else made with our function does nothing (P19).
+void check_made_by_us(const TriggerData& trigger, bool is_tracked, const char* name) {
+    if (is_tracked && strcmp(trigger.tg_trigger->tgname, name) == 0) return;
     ereport(ERROR,
             (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
              errmsg("trigger \"%s\" of table \"%s\" was not made by onerepl_add_table()",
                     trigger.tg_trigger->tgname, RelationGetRelationName(trigger.tg_relation)),
              errhint("Drop it. A table is tracked by onerepl_add_table()."), errtable(trigger.tg_relation)));
-    pg_unreachable();
+}
+
+CapturedTable& table_of(const TriggerData& trigger, const char* name) {
+    CapturedTable& table = captured_table(trigger.tg_relation);
+    check_made_by_us(trigger, table.tracked, name);
+    return table;
 }
 
 void capture_row(const TriggerData& trigger) {
@@ -156,6 +161,8 @@ PGDLLEXPORT Datum onerepl_lock_pending(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("function \"onerepl_lock_pending\" was not called as a trigger")));
+    const auto& trigger = *reinterpret_cast<const TriggerData*>(fcinfo->context);
+    check_made_by_us(trigger, how_tracked(trigger.tg_relation).lock_pending, "!onerepl_lock");
     if (begin_capture()) take_turn();
     return PointerGetDatum(nullptr);
 }

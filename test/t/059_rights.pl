@@ -174,6 +174,12 @@ INSERT INTO plain VALUES (9, 'twice');
 SQL
 is($state, '42501', '... nor a second one of a tracked table');
 $pair->a('DROP TRIGGER another ON plain');
+($state) = OneReplTest::fails($a, <<'SQL');
+CREATE TRIGGER one_more BEFORE INSERT ON plain EXECUTE FUNCTION onerepl.onerepl_lock_pending();
+INSERT INTO plain VALUES (9, 'twice');
+SQL
+is($state, '42501', 'nor does one that lets writers take turns');
+$pair->a('DROP TRIGGER one_more ON plain');
 
 # --- what is given as a filter is one expression
 $pair->a('CREATE TABLE victim (id int); CREATE ROLE operator; GRANT EXECUTE ON FUNCTION onerepl_set_filter TO operator');
