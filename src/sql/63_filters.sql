@@ -15,6 +15,21 @@ COMMENT ON FUNCTION onerepl.check_row_filter(regclass, text) IS
 'The columns that a row filter looks at. Raises an error unless it is one boolean expression over the table''s columns, immutable, that looks nowhere else. With the
 rights of the table''s owner, as it is evaluated later.';
 
+CREATE FUNCTION onerepl.refuse_virtual(relation regclass, columns text[], detail text, hint text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text := (SELECT a.attname FROM pg_attribute AS a
+                   WHERE a.attrelid = refuse_virtual.relation AND a.attname = ANY (columns) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1);
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'column "%" of table % is a virtual generated column', wrong, relation USING
+            ERRCODE = 'feature_not_supported', DETAIL = refuse_virtual.detail, HINT = refuse_virtual.hint;
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.refuse_virtual(regclass, text[], text, text) IS
+'Error 0A000 if one of the columns is a virtual generated one, which is not in the row: it would be looked at as null.';
+
 CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[]) RETURNS text[]
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -22,7 +37,7 @@ CREATE FUNCTION onerepl.check_filter(relation regclass, rows text, columns text[
 #variable_conflict use_variable
 DECLARE
     wrong text;
-    uses name[];
+    uses text[];
 BEGIN
     SELECT c.name INTO wrong FROM unnest(columns) AS c (name)
         WHERE NOT EXISTS (SELECT FROM pg_attribute AS a
@@ -36,25 +51,14 @@ BEGIN
             ERRCODE = 'feature_not_supported', DETAIL = 'The central finds its rows by all their columns, so all must travel.',
             HINT = 'Give it a primary key, or a replica identity, first.';
     END IF;
-    -- A virtual generated column is not in the row: it would be looked at as null.
-    SELECT a.attname INTO wrong FROM pg_attribute AS a
-        WHERE a.attrelid = relation AND a.attname = ANY (columns) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1;
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION 'column "%" of table % is a virtual generated column', wrong, relation USING
-            ERRCODE = 'feature_not_supported', DETAIL = 'It does not travel.',
-            HINT = 'Name the columns that it is made of; the central can compute it as well.';
-    END IF;
+    PERFORM onerepl.refuse_virtual(relation, columns, 'It does not travel.',
+        'Name the columns that it is made of; the central can compute it as well.');
     IF rows IS NULL THEN
         RETURN '{}';
     END IF;
     uses := onerepl.check_row_filter(relation, rows);
-    SELECT a.attname INTO wrong FROM pg_attribute AS a
-        WHERE a.attrelid = relation AND a.attname = ANY (uses) AND a.attgenerated = 'v' AND NOT a.attisdropped LIMIT 1;
-    IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION 'column "%" of table % is a virtual generated column', wrong, relation USING
-            ERRCODE = 'feature_not_supported', DETAIL = 'A row is filtered as it is stored, and the column is not.',
-            HINT = 'Write its expression into the condition.';
-    END IF;
+    PERFORM onerepl.refuse_virtual(relation, uses, 'A row is filtered as it is stored, and the column is not.',
+        'Write its expression into the condition.');
     RETURN ARRAY(SELECT c.shape FROM onerepl.column_shapes(relation) AS c WHERE c.name = ANY (uses) ORDER BY c.name);
 END $$;
 COMMENT ON FUNCTION onerepl.check_filter(regclass, text, text[]) IS
