@@ -1,6 +1,6 @@
 // What a statement of the remote that is executed here may touch (P18). Whatever its text says, it is held to
-// the link's reach: before it, by the tables that it gives other names; after each of its commands, by what
-// the command has done (64_reach.sql).
+// the link's reach: before it, by the tables that it gives other names, joins with others or drops; after
+// each of its commands, by what the command has done (64_reach.sql).
 #pragma once
 
 #include "pg/pg.h"
@@ -19,8 +19,8 @@ class TellingBy {
 };
 
 /// Throws pg::Error: 22023 if a statement changes rows or settings, decides about the transaction, or is DO
-/// or CALL; 42501 if one gives another name or schema to a table that the link may not write, or to a schema
-/// of which it may not write everything. Under the search_path given.
+/// or CALL; 42501 if one gives another name, schema, parent or part to a table, or drops one, that the link
+/// may not write, or to a schema of which it may not write everything. Under the search_path given.
 void check_told(int link, const std::string& text, const std::string& search_path);
 
 }  // namespace onerepl::apply

@@ -240,3 +240,25 @@ CREATE FUNCTION onerepl.qualified_name(relation regclass) RETURNS text
     WHERE c.oid = relation
 $$;
 COMMENT ON FUNCTION onerepl.qualified_name(regclass) IS 'Schema and name, quoted as needed; null if there is no such relation.';
+
+CREATE FUNCTION onerepl.table_of(classid oid, objid oid) RETURNS oid
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE table_of.classid
+        WHEN 'pg_class'::regclass THEN table_of.objid
+        WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger AS t WHERE t.oid = table_of.objid)
+        WHEN 'pg_rewrite'::regclass THEN (SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = table_of.objid)
+        WHEN 'pg_policy'::regclass THEN (SELECT p.polrelid FROM pg_policy AS p WHERE p.oid = table_of.objid)
+        WHEN 'pg_constraint'::regclass THEN (SELECT nullif(k.conrelid, 0) FROM pg_constraint AS k WHERE k.oid = table_of.objid)
+        WHEN 'pg_statistic_ext'::regclass THEN (SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE s.oid = table_of.objid) END
+$$;
+COMMENT ON FUNCTION onerepl.table_of(oid, oid) IS
+'The table of a trigger, rule, policy, constraint or statistics object; a relation itself; null: the object belongs to none.';
+
+CREATE FUNCTION onerepl.table_at(address text[]) RETURNS oid
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_regclass(format('%I.%I', address[1], address[2]))::oid
+$$;
+COMMENT ON FUNCTION onerepl.table_at(text[]) IS
+'The same of one that is gone, by address_names of pg_event_trigger_dropped_objects(); null: the table is gone, too.';

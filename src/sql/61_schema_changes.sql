@@ -44,7 +44,7 @@ CREATE FUNCTION onerepl.changed_tables() RETURNS TABLE (relation oid, direct boo
         UNION
         SELECT c.oid FROM commanded AS d JOIN pg_class AS c ON c.relnamespace = d.objid WHERE d.classid = 'pg_namespace'::regclass
         UNION
-        SELECT k.conrelid FROM commanded AS d JOIN pg_constraint AS k ON k.oid = d.objid WHERE d.classid = 'pg_constraint'::regclass
+        SELECT onerepl.table_of(d.classid, d.objid) FROM commanded AS d WHERE d.classid = 'pg_constraint'::regclass
         UNION
         -- An index of a constraint, which has the constraint's name.
         SELECT k.conrelid FROM commanded AS d JOIN pg_constraint AS k ON k.conindid = d.objid AND k.contype IN ('p', 'u', 'x')
@@ -104,9 +104,8 @@ BEGIN
         PERFORM onerepl.follow_schema(d.objid)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_namespace'::regclass;
     END IF;
-    PERFORM onerepl.note_uncaptured(array_agg(coalesce(t.tgrelid, d.objid)), tg_tag)
-        FROM pg_event_trigger_ddl_commands() AS d LEFT JOIN pg_trigger AS t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-        WHERE d.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass) HAVING count(*) > 0;
+    PERFORM onerepl.note_uncaptured(array_agg(onerepl.table_of(d.classid, d.objid)), tg_tag)
+        FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass) HAVING count(*) > 0;
     IF tg_tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
         PERFORM onerepl.note_extension(d.objid, tg_tag)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_extension'::regclass;
@@ -192,11 +191,11 @@ CREATE FUNCTION onerepl.cascades() RETURNS TABLE (relation oid, statement text)
         SELECT d.objid, format('DROP COLUMN IF EXISTS %I', d.address_names[3]), d.place
             FROM dropped AS d WHERE d.classid = 'pg_class'::regclass AND d.objsubid > 0
         UNION ALL
-        SELECT to_regclass(format('%I.%I', d.address_names[1], d.address_names[2])), format('DROP CONSTRAINT IF EXISTS %I', d.address_names[3]), d.place
+        SELECT onerepl.table_at(d.address_names), format('DROP CONSTRAINT IF EXISTS %I', d.address_names[3]), d.place
             FROM dropped AS d WHERE d.object_type = 'table constraint'
         UNION ALL
         SELECT a.attrelid, format('ALTER %I DROP DEFAULT', a.attname), d.place
-            FROM dropped AS d JOIN pg_attribute AS a ON a.attrelid = to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))
+            FROM dropped AS d JOIN pg_attribute AS a ON a.attrelid = onerepl.table_at(d.address_names)
                                                      AND a.attname = d.address_names[3] AND NOT a.attisdropped
             WHERE d.object_type = 'default value'
     )
@@ -232,7 +231,7 @@ BEGIN
     END LOOP;
     PERFORM onerepl.note_dropped_partitions();
     PERFORM onerepl.record_cascade(c.relation, c.statement) FROM onerepl.cascades() AS c;
-    PERFORM onerepl.note_uncaptured(array_agg(to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))::oid), tg_tag)
+    PERFORM onerepl.note_uncaptured(array_agg(onerepl.table_at(d.address_names)), tg_tag)
         FROM pg_event_trigger_dropped_objects() AS d WHERE d.object_type = 'trigger' HAVING count(*) > 0;
     DELETE FROM onerepl.tracked_schema AS s USING pg_event_trigger_dropped_objects() AS d
         WHERE d.classid = 'pg_namespace'::regclass AND d.object_name = s.schema;

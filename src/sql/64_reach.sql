@@ -221,6 +221,20 @@ CREATE FUNCTION onerepl.owner_of_sequence(sequence oid) RETURNS oid
 $$;
 COMMENT ON FUNCTION onerepl.owner_of_sequence(oid) IS 'The table whose column a sequence belongs to; null: it belongs to none, or is no sequence.';
 
+CREATE FUNCTION onerepl.hint_to_allow(link int, schema text, name text) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('If the link shall write it: SELECT onerepl_allow(%L, %L); then resolve the record with ''retry''.',
+                  l.name, ARRAY[onerepl.allowed_text(hint_to_allow.schema, hint_to_allow.name)])
+    FROM onerepl.link AS l WHERE l.id = hint_to_allow.link
+$$;
+COMMENT ON FUNCTION onerepl.hint_to_allow(int, text, text) IS 'How the administrator lets a link write something.';
+
+CREATE FUNCTION onerepl.hint_to_ask() RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp AS $$ SELECT 'Resolve the record with ''skip'', and ask who has the secret of this link.' $$;
+COMMENT ON FUNCTION onerepl.hint_to_ask() IS 'What he does about something that no link writes.';
+
 CREATE FUNCTION onerepl.why_out_of_reach(link int, relation oid, schema text, name text, has_place bool, has_branch bool,
                                          OUT reason text, OUT hint text)
     LANGUAGE plpgsql STABLE
@@ -241,14 +255,13 @@ BEGIN
         reason := format('It belongs to table %I.%I. ', owner.schema, owner.name) || reason;
         RETURN;
     END IF;
-    hint := format('If the link shall write it: SELECT onerepl_allow(%L, %L); then resolve the record with ''retry''.',
-                   (SELECT l.name FROM onerepl.link AS l WHERE l.id = link), ARRAY[onerepl.allowed_text(schema, name)]);
+    hint := onerepl.hint_to_allow(link, schema, name);
     reason := onerepl.why_never_reached(link, relation);
     IF reason IS NULL AND onerepl.is_ours_alone(schema) THEN
         reason := format('Nothing in schema %I is ever written for a link.', schema);
     END IF;
     IF reason IS NOT NULL THEN
-        hint := CASE WHEN reason LIKE '%by itself.' THEN hint ELSE 'Resolve the record with ''skip'', and ask who has the secret of this link.' END;
+        hint := CASE WHEN reason LIKE '%by itself.' THEN hint ELSE onerepl.hint_to_ask() END;
         RETURN;
     END IF;
     -- A foreign table is reached as a partition only.
@@ -270,6 +283,16 @@ COMMENT ON FUNCTION onerepl.why_out_of_reach(int, oid, text, text, bool, bool) I
 relation: the table that has the name here; 0 if there is none, then its name decides. has_place, has_branch: the description comes to it by a
 mapping (onerepl_set_target), and to rows of a branch only.';
 
+CREATE FUNCTION onerepl.why_schema_out_of_reach(link int, schema text, OUT reason text, OUT hint text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN onerepl.is_ours_alone(schema) THEN format('Nothing in schema %I is ever written for a link.', schema)
+                ELSE 'The list of the link does not name all of it.' END,
+           CASE WHEN onerepl.is_ours_alone(schema) THEN onerepl.hint_to_ask() ELSE onerepl.hint_to_allow(link, schema, '') END
+    WHERE onerepl.is_ours_alone(schema) OR NOT onerepl.is_named(link, schema, '')
+$$;
+COMMENT ON FUNCTION onerepl.why_schema_out_of_reach(int, text) IS 'The same for all of a schema, which is to get another name.';
+
 -- ------------------------------------------------------------------ statements that are executed for a link
 
 CREATE FUNCTION onerepl.telling_link() RETURNS int
@@ -277,20 +300,28 @@ CREATE FUNCTION onerepl.telling_link() RETURNS int
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.telling_link() IS 'The link whose remote has told of the statement that this session executes; null: nobody''s (src/apply/told.h).';
 
-CREATE FUNCTION onerepl.check_told_name(link int, relation oid, schema text, name text) RETURNS void
+CREATE FUNCTION onerepl.may_be_dropped(relation oid) RETURNS bool
+    LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_may_be_dropped'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.may_be_dropped(oid) IS
+'Whether the statement names the relation, which is in reach, to drop it: what it is a partition of can not be seen any more.';
+
+CREATE FUNCTION onerepl.refuse_told(link int, what text, reason text, hint text) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    refused record;
 BEGIN
-    SELECT * INTO refused FROM onerepl.why_out_of_reach(check_told_name.link, check_told_name.relation, check_told_name.schema, check_told_name.name,
-        onerepl.is_placed(check_told_name.link, check_told_name.schema, check_told_name.name), false);
-    IF refused.reason IS NOT NULL THEN
-        RAISE EXCEPTION 'link "%" may not change %.%', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_told_name.link),
-            quote_ident(check_told_name.schema), quote_ident(check_told_name.name) USING
-            ERRCODE = 'insufficient_privilege', DETAIL = refused.reason, HINT = refused.hint;
-    END IF;
+    RAISE EXCEPTION 'link "%" may not change %', (SELECT l.name FROM onerepl.link AS l WHERE l.id = refuse_told.link), what USING
+        ERRCODE = 'insufficient_privilege', DETAIL = reason, HINT = hint;
 END $$;
+COMMENT ON FUNCTION onerepl.refuse_told(int, text, text, text) IS 'Raises 42501.';
+
+CREATE FUNCTION onerepl.check_told_name(link int, relation oid, schema text, name text) RETURNS void
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT onerepl.refuse_told(link, format('%I.%I', schema, name), r.reason, r.hint)
+    FROM onerepl.why_out_of_reach(link, relation, schema, name, onerepl.is_placed(link, schema, name), false) AS r
+    WHERE r.reason IS NOT NULL
+$$;
 COMMENT ON FUNCTION onerepl.check_told_name(int, oid, text, text) IS 'Errors: 42501 if a told statement may not touch a table; relation 0: that is no more.';
 
 CREATE FUNCTION onerepl.check_told_table(link int, relation oid) RETURNS void
@@ -303,16 +334,11 @@ $$;
 COMMENT ON FUNCTION onerepl.check_told_table(int, oid) IS 'Errors: 42501 if a told statement may not touch a table, the table of an index, or a sequence.';
 
 CREATE FUNCTION onerepl.check_told_schema(link int, schema text) RETURNS void
-    LANGUAGE plpgsql STABLE
+    LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF onerepl.is_ours_alone(check_told_schema.schema) OR NOT onerepl.is_named(check_told_schema.link, check_told_schema.schema, '') THEN
-        RAISE EXCEPTION 'link "%" may not write all of schema %', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_told_schema.link),
-            quote_ident(check_told_schema.schema) USING
-            ERRCODE = 'insufficient_privilege',
-            HINT = format('Make the same change here, and resolve the record with ''skip''; or name the schema, as %I.*, with onerepl_allow.', check_told_schema.schema);
-    END IF;
-END $$;
+    SELECT onerepl.refuse_told(link, format('all of schema %I', schema), r.reason, r.hint)
+    FROM onerepl.why_schema_out_of_reach(link, schema) AS r WHERE r.reason IS NOT NULL
+$$;
 COMMENT ON FUNCTION onerepl.check_told_schema(int, text) IS 'Errors: 42501 unless the link may write everything in a schema.';
 
 CREATE FUNCTION onerepl.check_told_commands() RETURNS event_trigger
@@ -324,17 +350,8 @@ BEGIN
     IF link IS NULL THEN
         RETURN;
     END IF;
-    PERFORM onerepl.check_told_table(link, r.relation)
-    FROM pg_event_trigger_ddl_commands() AS d
-    CROSS JOIN LATERAL (
-        SELECT d.objid WHERE d.classid = 'pg_class'::regclass
-        UNION ALL SELECT t.tgrelid FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-        UNION ALL SELECT w.ev_class FROM pg_rewrite AS w WHERE d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-        UNION ALL SELECT p.polrelid FROM pg_policy AS p WHERE d.classid = 'pg_policy'::regclass AND p.oid = d.objid
-        UNION ALL SELECT k.conrelid FROM pg_constraint AS k WHERE d.classid = 'pg_constraint'::regclass AND k.oid = d.objid
-        UNION ALL SELECT s.stxrelid FROM pg_statistic_ext AS s WHERE d.classid = 'pg_statistic_ext'::regclass AND s.oid = d.objid
-    ) AS r (relation)
-    WHERE NOT d.in_extension;
+    PERFORM onerepl.check_told_table(link, onerepl.table_of(d.classid, d.objid))
+    FROM pg_event_trigger_ddl_commands() AS d WHERE NOT d.in_extension;
     -- What it was made a part of.
     PERFORM onerepl.check_told_table(link, i.inhparent)
     FROM pg_event_trigger_ddl_commands() AS d JOIN pg_inherits AS i ON i.inhrelid = d.objid
@@ -352,10 +369,13 @@ BEGIN
     IF link IS NULL THEN
         RETURN;
     END IF;
+    -- A partition is a part of the table that is dropped, which was looked at.
     PERFORM onerepl.check_told_name(link, 0, d.schema_name, d.object_name)
     FROM pg_event_trigger_dropped_objects() AS d
-    WHERE d.object_type IN ('table', 'foreign table') OR d.object_type = 'sequence' AND d.original;
-    PERFORM onerepl.check_told_table(link, to_regclass(format('%I.%I', d.address_names[1], d.address_names[2]))::oid)
+    WHERE (d.object_type IN ('table', 'foreign table') AND (d.original OR d.normal OR tg_tag NOT IN ('DROP TABLE', 'DROP FOREIGN TABLE'))
+           OR d.object_type = 'sequence' AND d.original)
+      AND NOT onerepl.may_be_dropped(d.objid);
+    PERFORM onerepl.check_told_table(link, onerepl.table_at(d.address_names))
     FROM pg_event_trigger_dropped_objects() AS d
     WHERE d.original AND d.object_type IN ('trigger', 'rule', 'policy', 'table constraint', 'default value', 'table column');
 END $$;

@@ -150,6 +150,8 @@ for my $id ($orders, undef)
 		'ALTER TABLE sales.orders ADD y int; ALTER TABLE private.t RENAME v TO w' => 'changes another table, too',
 		'DROP TABLE private.t' => 'drops another table',
 		'DROP SCHEMA private CASCADE' => 'drops another schema',
+		'ALTER TABLE public.parts ATTACH PARTITION private.t FOR VALUES FROM (500) TO (600)' => 'makes another table a part of one that the link may write',
+		'ALTER TABLE sales.orders INHERIT private.t' => 'makes a table a part of another one',
 		'CREATE TABLE private.y (id int)' => 'makes a table elsewhere',
 		'CREATE TABLE private.y AS SELECT 1 AS id' => 'makes a table elsewhere with rows',
 		'CREATE INDEX ON private.t (v)' => 'makes an index of another table',
@@ -174,6 +176,10 @@ is(b("SELECT string_agg(id || v, ' ' ORDER BY id) FROM private.t"), '1mine 3thre
 is(outcome_of($remote->statement('CREATE TABLE public.made (id serial PRIMARY KEY, v text); CREATE INDEX ON public.made (v); COMMENT ON TABLE public.made IS $$x$$')), 'written',
 	'one of the administrator about what the link may write');
 is(outcome_of($remote->statement('ALTER TABLE public.made DROP id; DROP TABLE public.made')), 'written', '... and which drops it');
+b('CREATE TABLE private.middle PARTITION OF public.parts FOR VALUES FROM (200) TO (300); CREATE TABLE private.high PARTITION OF public.parts FOR VALUES FROM (300) TO (400); ALTER TABLE private.middle OWNER TO clerk; ALTER TABLE private.high OWNER TO clerk');
+is(outcome_of($remote->statement('DROP TABLE private.high')), 'written', '... and one that drops a partition elsewhere of a table that is named');
+is(outcome_of($remote->statement('DROP TABLE public.parts')), 'written', '... and one that drops the table with those elsewhere');
+is(b("SELECT concat(to_regclass('public.parts'), to_regclass('private.low'), to_regclass('private.middle'), to_regclass('private.high'))"), '', '... is executed');
 is(outcome_of($remote->statement('CREATE EXTENSION pg_trgm')), 'written', '... and one that is about no table');
 
 $b->stop('fast');
