@@ -14,7 +14,7 @@ namespace onerepl::log {
 
 namespace {
 
-constexpr std::uint8_t layout_version = 3;
+constexpr std::uint8_t layout_version = 4;
 
 enum ColumnFlag : std::uint8_t {
     flag_column_dropped = 1,
@@ -199,6 +199,7 @@ Bytes encode_layout(const Layout& layout) {
     put_text(out, layout.root_schema);
     put_text(out, layout.root_table);
     put_text(out, layout.partition_condition);
+    out.u64(layout.rules);
     return bytes;
 }
 
@@ -219,6 +220,7 @@ std::optional<Layout> decode_layout(ByteView bytes, std::uint64_t id) {
     layout.root_schema = get_text(in);
     layout.root_table = get_text(in);
     layout.partition_condition = get_text(in);
+    layout.rules = in.u64();
     if (!in.ok() || in.left() > 0) return std::nullopt;
     return layout;
 }

@@ -66,7 +66,11 @@ struct Layout {
     /// What the partition's rows fulfil (SQL, under fixed settings); empty: nothing.
     std::string partition_condition;
 
-    /// Equal but for the id: rows of both are read alike and look alike on the wire.
+    /// A hash of defaults, checks and NOT NULL. Rows are read without them; but that they have changed is a
+    /// change of the table's shape (P21), whichever statement did it.
+    std::uint64_t rules = 0;
+
+    /// Equal but for the id and the rules: rows of both are read alike and look alike on the wire.
     bool same_as(const Layout& other) const;
     bool has_key() const;
     /// Indexes into `columns` in key order; empty: no key, old images are full.

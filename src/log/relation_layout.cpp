@@ -13,6 +13,7 @@ extern "C" {
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
+#include "common/hashfn.h"
 #include "nodes/bitmapset.h"
 #include "nodes/readfuncs.h"
 #include "utils/builtins.h"
@@ -33,6 +34,7 @@ struct TypeFacts {
     NameData name;
     Oid name_space;
     char kind;
+    char category;
     Oid element;
     bool has_binary_form;
 };
@@ -45,6 +47,7 @@ TypeFacts facts_of(Oid type) {
     facts.name = form->typname;
     facts.name_space = form->typnamespace;
     facts.kind = form->typtype;
+    facts.category = form->typcategory;
     facts.element = form->typelem;
     facts.has_binary_form = OidIsValid(form->typsend) && OidIsValid(form->typreceive);
     ReleaseSysCache(tuple);
@@ -53,7 +56,8 @@ TypeFacts facts_of(Oid type) {
 
 /// Built-in types whose bytes mean the same for ever. reg* hold OIDs of objects that can be renamed or
 /// dropped. The receive functions of the vectors refuse what their send functions make of an empty one, and
-/// so does that of tsquery from 18.6 on. An array of xml would be sent with other declarations than it has.
+/// so does that of tsquery from 18.6 on; those of types for internal use (pg_ndistinct, pg_node_tree) refuse
+/// everything. An array of xml would be sent with other declarations than it has.
 bool has_fixed_meaning(Oid type) {
     if (type >= FirstGenbkiObjectId || type == INT2VECTOROID || type == OIDVECTOROID || type == TSQUERYOID)
         return false;
@@ -61,7 +65,7 @@ bool has_fixed_meaning(Oid type) {
     if (facts.kind != TYPTYPE_BASE && facts.kind != TYPTYPE_RANGE && facts.kind != TYPTYPE_MULTIRANGE)
         return false;
     if (!facts.has_binary_form || strncmp(NameStr(facts.name), "reg", 3) == 0) return false;
-    if (facts.element == XMLOID) return false;
+    if (facts.element == XMLOID || (facts.category == TYPCATEGORY_INTERNAL && type != CHAROID)) return false;
     return !OidIsValid(facts.element) || has_fixed_meaning(facts.element);
 }
 
@@ -123,7 +127,7 @@ Oid key_index(Relation relation) {
 
 /// What the indexes say. Plain data in CurrentMemoryContext.
 struct IndexFacts {
-    Bitmapset* unique_columns;  // attribute numbers, offset as pull_varattnos does
+    Bitmapset* unique_columns;  // attribute numbers, offset as pull_varattnos does; 0: the whole row
     List* sets;                 // integer lists of attribute numbers, the key's first
     bool has_key;
 };
@@ -178,6 +182,7 @@ struct RelationFacts {
     ColumnFacts* columns;
     IndexFacts indexes;
     const char* schema;
+    uint64 rules;
     Oid root;  // InvalidOid: the rest is null
     const char* root_schema;
     const char* root_table;
@@ -203,6 +208,30 @@ void read_partition(Relation relation, RelationFacts& facts) {
     facts.partition_condition = pg::partition_condition(RelationGetRelid(relation));
 }
 
+void mix(uint64& hash, const char* text) {
+    hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(text),
+                               static_cast<int>(strlen(text)) + 1, hash);
+}
+
+/// A hash of what the table demands of its rows and gives them by itself, as it is stored.
+uint64 rules_of(TupleDesc descriptor) {
+    uint64 hash = 0;
+    for (int i = 0; i < descriptor->natts; i++)
+        if (TupleDescAttr(descriptor, i)->attnotnull) mix(hash, psprintf("%d", i));
+    const TupleConstr* const rules = descriptor->constr;
+    if (rules == nullptr) return hash;
+    for (int i = 0; i < rules->num_defval; i++) {
+        mix(hash, psprintf("%d", rules->defval[i].adnum));
+        mix(hash, rules->defval[i].adbin);
+    }
+    for (int i = 0; i < rules->num_check; i++) {
+        mix(hash, psprintf("%d", rules->check[i].ccvalid));
+        mix(hash, rules->check[i].ccname);
+        mix(hash, rules->check[i].ccbin);
+    }
+    return hash;
+}
+
 RelationFacts relation_facts(Relation relation) {
     TupleDesc descriptor = RelationGetDescr(relation);
     RelationFacts facts{};
@@ -213,8 +242,13 @@ RelationFacts relation_facts(Relation relation) {
     facts.indexes = index_facts(relation);
     const char* schema = get_namespace_name(RelationGetNamespace(relation));
     facts.schema = schema ? schema : "";
+    facts.rules = rules_of(descriptor);
     read_partition(relation, facts);
     return facts;
+}
+
+bool is_among(const Bitmapset* numbers, AttrNumber number) {
+    return bms_is_member(number - FirstLowInvalidHeapAttributeNumber, numbers);
 }
 
 LayoutColumn make_column(Form_pg_attribute attribute, const ColumnFacts& facts, const IndexFacts& indexes) {
@@ -224,8 +258,8 @@ LayoutColumn make_column(Form_pg_attribute attribute, const ColumnFacts& facts, 
     column.dropped = attribute->attisdropped;
     column.generated = attribute->attgenerated != '\0';
     column.rendered = facts.rendered;
-    column.unique =
-        bms_is_member(attribute->attnum - FirstLowInvalidHeapAttributeNumber, indexes.unique_columns);
+    column.unique = is_among(indexes.unique_columns, attribute->attnum) ||
+                    (is_among(indexes.unique_columns, InvalidAttrNumber) && !attribute->attisdropped);
     column.type = facts.type;
     column.length = facts.length;
     column.by_value = facts.by_value;
@@ -262,6 +296,7 @@ Layout layout_of(Relation relation) {
     for (int i = 0; i < facts.natts; i++)
         layout.columns.push_back(make_column(TupleDescAttr(descriptor, i), facts.columns[i], facts.indexes));
     add_sets(facts.indexes, layout);
+    layout.rules = facts.rules;
     if (OidIsValid(facts.root)) {
         layout.root = facts.root;
         layout.root_schema = facts.root_schema ? facts.root_schema : "";

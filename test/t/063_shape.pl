@@ -29,6 +29,9 @@ my @cases = (
 		'INSERT INTO t VALUES (1, 2, 3)', 'ALTER TABLE t RENAME CONSTRAINT c TO d; ALTER TABLE t DROP CONSTRAINT d; ALTER INDEX u RENAME TO "u 2"; ALTER TABLE t DROP CONSTRAINT "u 2"', 'INSERT INTO t VALUES (2, -2, 3)' ],
 	[ 'ALTER TABLE of what it inherits from', 'CREATE TABLE parent (id int, gone int); CREATE TABLE t (v text, PRIMARY KEY (id)) INHERITS (parent)',
 		"INSERT INTO t VALUES (1, 2, 'a')", 'ALTER TABLE parent ADD extra int DEFAULT 7; ALTER TABLE parent DROP gone; ALTER TABLE parent RENAME extra TO more', "INSERT INTO t VALUES (2, 'b', 8)" ],
+	[ 'rules of what it inherits from', 'CREATE TABLE parent (id int, v int CONSTRAINT old CHECK (v > 0), w int NOT NULL DEFAULT 1); CREATE TABLE t (PRIMARY KEY (id)) INHERITS (parent)',
+		'INSERT INTO t VALUES (1, 2, 3)', 'ALTER TABLE parent DROP CONSTRAINT old; ALTER TABLE parent ALTER w DROP NOT NULL; ALTER TABLE parent ALTER w DROP DEFAULT; ALTER TABLE parent ALTER v SET DEFAULT 7',
+		'ALTER TABLE parent ADD CONSTRAINT new CHECK (v < 100); INSERT INTO t VALUES (2, -2, NULL); INSERT INTO t (id) VALUES (3)' ],
 	[ 'DROP TYPE CASCADE with inheritance', "CREATE DOMAIN d AS int; CREATE TABLE t (id int PRIMARY KEY, gone d); CREATE TABLE t_2 (v text, PRIMARY KEY (id)) INHERITS (t)",
 		"INSERT INTO t VALUES (1, 2); INSERT INTO t_2 VALUES (2, 3, 'b')", 'DROP DOMAIN d CASCADE', "INSERT INTO t_2 VALUES (3, 'c'); INSERT INTO t VALUES (4)" ],
 	[ 'a foreign key that goes with its table', 'CREATE TABLE ref (id int PRIMARY KEY); CREATE TABLE t (id int PRIMARY KEY, r int REFERENCES ref)',
@@ -53,7 +56,7 @@ sub shape
 {
 	my ($node, $table) = @_;
 	return $node->safe_psql('postgres', <<"SQL");
-SELECT (SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)), ', ' ORDER BY attname)
+SELECT (SELECT string_agg(concat_ws(' ', attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid), attnotnull), ', ' ORDER BY attname)
           FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE attrelid = '$table'::regclass AND attnum > 0 AND NOT attisdropped)
     || '; ' || coalesce((SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), ', ' ORDER BY conname) FROM pg_constraint WHERE conrelid = '$table'::regclass), '')
 SQL
