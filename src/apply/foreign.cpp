@@ -29,7 +29,7 @@ constexpr const char* positions_schema = "onerepl_foreign";
 
 constexpr const char* make_positions_there =
     "On that server: CREATE SCHEMA onerepl_foreign; CREATE TABLE onerepl_foreign.position (link uuid, server "
-    "oid, relation oid, written int8 NOT NULL, PRIMARY KEY (link, server, relation)); and GRANT its user "
+    "text, relation oid, written int8 NOT NULL, PRIMARY KEY (link, server, relation)); and GRANT its user "
     "USAGE on the schema, SELECT, INSERT, UPDATE on the table. Then retry.";
 
 // ---------------------------------------------------------------- which tables have foreign partitions
@@ -127,7 +127,7 @@ Oid make_positions(Oid server) {
     if (OidIsValid(positions)) return positions;
     make_schema();
     const char* name = quote_identifier(GetForeignServer(server)->servername);
-    run_sql(psprintf("CREATE FOREIGN TABLE onerepl_foreign.%s (link uuid NOT NULL, server oid NOT NULL, "
+    run_sql(psprintf("CREATE FOREIGN TABLE onerepl_foreign.%s (link uuid NOT NULL, server text NOT NULL, "
                      "relation oid NOT NULL, written int8 NOT NULL) SERVER %s OPTIONS (schema_name "
                      "'onerepl_foreign', table_name 'position')",
                      name, name),
@@ -160,6 +160,11 @@ void add_hint(void*) {
         errhint("%s", make_positions_there);
 }
 
+/// By name: pg_upgrade gives servers other OIDs.
+Datum name_of_server(const ForeignPlace* place) {
+    return CStringGetTextDatum(GetForeignServer(place->server)->servername);
+}
+
 /// A statement about the place's row of positions: the first three parameters say which it is.
 uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Number number) {
     const pg::Rights before = become_user_of(place);
@@ -168,8 +173,8 @@ uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Numb
     context.arg = nullptr;
     context.previous = error_context_stack;
     error_context_stack = &context;
-    Oid types[] = {UUIDOID, OIDOID, OIDOID, INT8OID};
-    Datum values[] = {link, ObjectIdGetDatum(place->server), ObjectIdGetDatum(place->table),
+    Oid types[] = {UUIDOID, TEXTOID, OIDOID, INT8OID};
+    Datum values[] = {link, name_of_server(place), ObjectIdGetDatum(place->table),
                       Int64GetDatum(static_cast<int64>(number))};
     const uint64 count =
         run_sql(psprintf(format, quote_identifier(get_rel_name(place->positions))), 4, types, values);
@@ -202,9 +207,8 @@ void lock_position(ForeignPlace* place, Datum link) {
 
 /// What identifies this start of the link, and what we know of the server's position.
 Datum link_and_known(const Batch& batch, const ForeignPlace* place, Number* known_position) {
-    Oid types[] = {INT4OID, OIDOID, OIDOID};
-    Datum values[] = {Int32GetDatum(batch.link), ObjectIdGetDatum(place->server),
-                      ObjectIdGetDatum(place->table)};
+    Oid types[] = {INT4OID, TEXTOID, OIDOID};
+    Datum values[] = {Int32GetDatum(batch.link), name_of_server(place), ObjectIdGetDatum(place->table)};
     if (run_sql("SELECT l.challenge, f.written FROM onerepl.link AS l LEFT JOIN onerepl.foreign_position AS "
                 "f ON f.link = l.id AND f.server = $2 AND f.relation = $3 WHERE l.id = $1",
                 3, types, values) == 0)
@@ -373,9 +377,9 @@ void move_positions(Batch& batch) {
                             "relation = $3",
                             place->written) != 1)
             elog(ERROR, "the position on foreign server %u is gone", place->server);
-        Oid types[] = {INT4OID, OIDOID, OIDOID, INT8OID};
-        Datum values[] = {Int32GetDatum(batch.link), ObjectIdGetDatum(place->server),
-                          ObjectIdGetDatum(place->table), Int64GetDatum(static_cast<int64>(place->written))};
+        Oid types[] = {INT4OID, TEXTOID, OIDOID, INT8OID};
+        Datum values[] = {Int32GetDatum(batch.link), name_of_server(place), ObjectIdGetDatum(place->table),
+                          Int64GetDatum(static_cast<int64>(place->written))};
         run_sql(
             "INSERT INTO onerepl.foreign_position AS p (link, server, relation, written) VALUES ($1, $2, "
             "$3, $4) ON CONFLICT (link, server, relation) DO UPDATE SET written = excluded.written",

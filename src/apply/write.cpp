@@ -120,11 +120,43 @@ void check_identity(Table* table) {
 
 // ---------------------------------------------------------------- rows with triggers
 
+bool may_keep(const Table* table, CmdType operation) {
+    const TriggerDesc* triggers = table->result->ri_TrigDesc;
+    if (triggers == nullptr) return false;
+    return operation == CMD_UPDATE ? triggers->trig_update_before_row : triggers->trig_delete_before_row;
+}
+
+/// A trigger that gives no row for an answer keeps it; the executor does not say so.
+bool is_still_there(const Table* table, ItemPointerData tid) {
+    TupleTableSlot* slot = table_slot_create(table->relation, nullptr);
+    const bool there = table_tuple_fetch_row_version(table->relation, &tid, SnapshotSelf, slot);
+    ExecDropSingleTupleTableSlot(slot);
+    return there;
+}
+
+/// What error a trigger makes that keeps rows.
+void report_trigger(const char* what, Oid table) {
+    const char* name = get_rel_name(table);
+    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+                    errmsg("a trigger kept the row %s table \"%s\"", what, name),
+                    errdetail("It is enabled ALWAYS or REPLICA, so that it fires for what onerepl writes."),
+                    errhint("Alter the trigger, or disable it for replication (ALTER TABLE ... ENABLE "
+                            "TRIGGER), then retry."),
+                    err_generic_string(PG_DIAG_SCHEMA_NAME, get_namespace_name(get_rel_namespace(table))),
+                    err_generic_string(PG_DIAG_TABLE_NAME, name)));
+}
+
+[[noreturn]] void report_kept_out(Oid table) {
+    report_trigger("out that the copy brings to", table);
+    pg_unreachable();
+}
+
 void insert_with_triggers(Batch& batch, Table* table) {
     table->fresh->tts_tableOid = table->oid;
     ExecMaterializeSlot(table->fresh);
     begin_query(batch, table);
     ExecSimpleRelationInsert(table->result, table->estate, table->fresh);
+    if (batch.copying && !ItemPointerIsValid(&table->fresh->tts_tid)) report_kept_out(table->oid);
     if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
         defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
     end_query(batch, table);
@@ -155,26 +187,17 @@ bool update_with_triggers(Batch& batch, Table* table) {
         table->fresh->tts_tableOid = table->oid;
         ExecMaterializeSlot(table->fresh);
         EvalPlanQualSetSlot(&table->recheck, table->fresh);
+        const ItemPointerData tid = table->found->tts_tid;
         ExecSimpleRelationUpdate(table->result, table->estate, &table->recheck, table->found, table->fresh);
+        // A copy ends with the remote's rows or with a failure; what a trigger makes of changes is its rule.
+        if (batch.copying && may_keep(table, CMD_UPDATE) && is_still_there(table, tid))
+            report_kept(table->oid);
         if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
             defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
     }
     end_query(batch, table);
     if (locked) ExecClearTuple(table->fresh);
     return locked;
-}
-
-bool has_delete_guard(const Table* table) {
-    const TriggerDesc* triggers = table->result->ri_TrigDesc;
-    return triggers != nullptr && triggers->trig_delete_before_row;
-}
-
-/// A trigger that gives no row for an answer keeps it; the executor does not say so.
-bool is_still_there(const Table* table, ItemPointerData tid) {
-    TupleTableSlot* slot = table_slot_create(table->relation, nullptr);
-    const bool there = table_tuple_fetch_row_version(table->relation, &tid, SnapshotSelf, slot);
-    ExecDropSingleTupleTableSlot(slot);
-    return there;
 }
 
 Deletion delete_with_triggers(Batch& batch, Table* table) {
@@ -184,7 +207,7 @@ Deletion delete_with_triggers(Batch& batch, Table* table) {
         const ItemPointerData tid = table->found->tts_tid;
         EvalPlanQualSetSlot(&table->recheck, table->found);
         ExecSimpleRelationDelete(table->result, table->estate, &table->recheck, table->found);
-        if (has_delete_guard(table) && is_still_there(table, tid)) result = Deletion::kept;
+        if (may_keep(table, CMD_DELETE) && is_still_there(table, tid)) result = Deletion::kept;
     }
     end_query(batch, table);
     return result;
@@ -248,14 +271,7 @@ Deletion delete_row(Batch& batch, Table* table) {
 }
 
 void report_kept(Oid table) {
-    const char* name = get_rel_name(table);
-    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
-                    errmsg("a trigger kept the row that the incoming one replaces in table \"%s\"", name),
-                    errdetail("It is enabled ALWAYS or REPLICA, so that it fires for what onerepl writes."),
-                    errhint("Alter the trigger, or disable it for replication (ALTER TABLE ... ENABLE "
-                            "TRIGGER), then retry."),
-                    err_generic_string(PG_DIAG_SCHEMA_NAME, get_namespace_name(get_rel_namespace(table))),
-                    err_generic_string(PG_DIAG_TABLE_NAME, name)));
+    report_trigger("that the incoming one replaces in", table);
     pg_unreachable();
 }
 

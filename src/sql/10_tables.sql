@@ -201,7 +201,7 @@ CREATE TABLE onerepl.guarded (
 -- database's newest commit knows it. The server has a table of its own that tells so in the transaction of the rows.
 CREATE TABLE onerepl.foreign_position (
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
-    server      oid NOT NULL,
+    server      name NOT NULL,          -- pg_upgrade keeps no server's oid
     relation    oid NOT NULL,
     written     int8 NOT NULL,
     PRIMARY KEY (link, server, relation)

@@ -332,6 +332,24 @@ $pair->wait_identical(@tables, { name => 'identical after five crashes of B' });
 check_places('crashes');
 is($pair->b('SELECT count(*) FROM onerepl.failed'), 0, 'no F');
 
+# ------------------------------------------------------------------------------------------------ what a trigger there keeps
+
+# B can not see why: whatever a statement about one row does to none, or to two, is F, deletes included.
+$c->safe_psql('south', "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'");
+$pair->a("INSERT INTO orders VALUES (40000, 'south', 1, 'kept')");
+$pair->wait_identical('orders');
+my %kept = (INSERT => "INSERT INTO orders VALUES (40001, 'south', 1, 'kept')", UPDATE => "UPDATE orders SET v = 'changed' WHERE id = 40000", DELETE => 'DELETE FROM orders WHERE id = 40000');
+for my $operation (qw(INSERT UPDATE DELETE))
+{
+	$c->safe_psql('south', "CREATE TRIGGER keep BEFORE $operation ON orders_south FOR EACH ROW EXECUTE FUNCTION keep(); ALTER TABLE orders_south ENABLE ALWAYS TRIGGER keep");
+	$pair->a($kept{$operation});
+	my $verb = lc $operation . ($operation =~ /E$/ ? 'd' : 'ed');
+	OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate || ' ' || (message ~ 'has $verb 0 rows instead of one') FROM onerepl.failed", "a trigger of the server keeps a row: $operation", wanted => 'HV000 true');
+	$c->safe_psql('south', 'DROP TRIGGER keep ON orders_south');
+	$pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
+	$pair->wait_identical('orders', { name => 'and without it all is right' });
+}
+
 # ------------------------------------------------------------------------------------------------ histories that do not fit
 
 $c->safe_psql('south', 'UPDATE onerepl_foreign.position SET written = written - 1');

@@ -119,6 +119,26 @@ $pair->b("DROP TABLE refers; SELECT onerepl_resolve_all('branch', 'retry')");
 wait_clear('empty', 'kept');
 $pair->b('ALTER TABLE kept DISABLE TRIGGER keep');
 
+# A copy ends with A's rows or not at all: neither an update of repair nor a row that comes is kept back unnoticed.
+$pair->b("CREATE TRIGGER keep_update BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION keep(); CREATE TRIGGER keep_insert BEFORE INSERT ON kept FOR EACH ROW EXECUTE FUNCTION keep(); ALTER TABLE kept DISABLE TRIGGER USER");
+on_b("UPDATE kept SET v = 'other'");
+$pair->b('ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_update');
+$pair->a("SELECT onerepl_refresh('hq', 'kept', 'repair')");
+wait_failed('repair: an update is kept back');
+$pair->b("ALTER TABLE kept DISABLE TRIGGER keep_update; SELECT onerepl_resolve_all('branch', 'retry')");
+wait_clear('repair, updated', 'kept');
+on_b('DELETE FROM kept');
+$pair->b('ALTER TABLE kept ENABLE REPLICA TRIGGER keep_insert');
+for my $method ('repair', 'empty')
+{
+	$pair->a("SELECT onerepl_refresh('hq', 'kept', '$method')");
+	wait_failed("$method: a row is kept out");
+	$pair->b("ALTER TABLE kept DISABLE TRIGGER keep_insert; SELECT onerepl_resolve_all('branch', 'retry')");
+	wait_clear("$method, inserted", 'kept');
+	$pair->b('ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_insert');
+}
+$pair->b('DROP TRIGGER keep_insert ON kept; DROP TRIGGER keep_update ON kept');
+
 # A delete of A that a trigger of B keeps from happening is B's own rule: nothing stops.
 $pair->b("CREATE TRIGGER keep BEFORE DELETE ON own FOR EACH ROW EXECUTE FUNCTION keep(); ALTER TABLE own ENABLE ALWAYS TRIGGER keep");
 $pair->a("INSERT INTO own VALUES (1, 'x'), (2, 'y'); DELETE FROM own WHERE id = 1; UPDATE own SET v = 'z'");
