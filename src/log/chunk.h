@@ -24,7 +24,7 @@ inline NumberedTransaction sequences_transaction(Number n) {
 
 /// In a transaction with SPI connected. `record`: a core record.
 void store_sequences(Number n, ByteView record);
-/// nullopt: every link has confirmed it, and it is gone.
+/// nullopt: every link has confirmed it, there is a newer one, and it is gone.
 std::optional<Bytes> load_sequences(Number n);
 
 /// In a transaction with SPI connected. `record`: a core record; it is stored compressed.

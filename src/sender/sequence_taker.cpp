@@ -99,6 +99,17 @@ void SequenceTaker::load() {
     loads_due--;
 }
 
+/// All were dropped while nobody was here to tell it: then the newest record, which stays for this, still
+/// tells of some (P20: what was told is known from the database alone).
+bool SequenceTaker::have_all_gone() {
+    if (!maybe_all_gone_ || !sequences_.empty()) return false;
+    const auto newest = pg::query_int8("SELECT max(n) FROM onerepl.sequence_record HAVING count(*) > 0");
+    const auto body = newest ? log::load_sequences(static_cast<Number>(*newest)) : std::nullopt;
+    const std::optional<Record> told = body ? decode_record(*body) : std::nullopt;
+    maybe_all_gone_ = told && !told->sequences.empty();
+    return maybe_all_gone_;
+}
+
 /// One that was told is gone, or has another name.
 bool SequenceTaker::is_list_other() const {
     std::size_t same = 0;
@@ -113,7 +124,7 @@ bool SequenceTaker::is_list_other() const {
 
 bool SequenceTaker::look(bool ahead) {
     moved_.clear();
-    const bool list_is_other = is_list_other();
+    const bool list_is_other = is_list_other() || have_all_gone();
     std::size_t seen = 0;
     for (const Sequence& sequence : sequences_) {
         Tuple tuple{};
@@ -159,6 +170,7 @@ bool SequenceTaker::take(Number n, bool changes) {
 
 void SequenceTaker::committed() {
     if (complete_) recorded_.clear();
+    if (complete_) maybe_all_gone_ = false;
     for (const auto& [relation, state] : moved_) recorded_[relation] = state;
     moved_.clear();
     complete_ = false;
@@ -182,9 +194,9 @@ void SequenceTaker::failed(const pg::ErrorReport& report) {
 void SequenceTaker::purge() {
     purged_ = worker::now();
     pg::execute(
-        "DELETE FROM onerepl.sequence_record WHERE n <= (SELECT min(onerepl.confirmed_to(id)) FROM "
-        "onerepl.link"
-        " WHERE role = 'remote')");
+        "DELETE FROM onerepl.sequence_record AS s"
+        " WHERE n <= (SELECT min(onerepl.confirmed_to(id)) FROM onerepl.link WHERE role = 'remote')"
+        " AND n < (SELECT max(n) FROM onerepl.sequence_record)");
 }
 
 }  // namespace onerepl::sender

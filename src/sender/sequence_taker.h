@@ -28,7 +28,10 @@ class SequenceTaker {
     /// The step of the last `take` was committed.
     void committed();
     /// All are to be told again.
-    void forget() { recorded_.clear(); }
+    void forget() {
+        recorded_.clear();
+        maybe_all_gone_ = true;
+    }
     /// `take` threw this; the step was rolled back. It rests a while. Outside of a transaction.
     void failed(const pg::ErrorReport& report);
 
@@ -51,12 +54,14 @@ class SequenceTaker {
     /// False: nothing is to be told.
     bool look(bool ahead);
     bool is_list_other() const;
+    bool have_all_gone();
     void purge();
 
     std::vector<Sequence> sequences_;
     std::map<Oid, State> recorded_;  // committed
     std::map<Oid, State> moved_;     // in this step
     bool complete_ = false;          // those are all
+    bool maybe_all_gone_ = true;     // an earlier process may have told some that are not there any more
     Time looked_ = 0;
     Time purged_ = 0;
     Time rests_until_ = 0;

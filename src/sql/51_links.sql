@@ -308,6 +308,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;
     DELETE FROM onerepl.remote_description AS d WHERE d.link = restart_as_central.link;
     DELETE FROM onerepl.foreign_position AS p WHERE p.link = restart_as_central.link;
+    DELETE FROM onerepl.sequence_state AS s WHERE s.link = restart_as_central.link;
     DELETE FROM onerepl.refresh_window AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.verified AS v WHERE v.link = restart_as_central.link;
     DELETE FROM onerepl.difference AS d WHERE d.link = restart_as_central.link;

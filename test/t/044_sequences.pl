@@ -89,6 +89,39 @@ $pair->a("DROP SEQUENCE free_5, free_one, moved.free_2");
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.sequence_state WHERE name ~ 'free'", 'and all of them', wanted => '0');
 is($pair->b("SELECT count(*) FROM onerepl.link AS l, onerepl.why_not_promoted(l) AS w WHERE w.reason ~ 'free'"), '0', 'nothing of them is in the way');
 
+# --- all that follow are gone while nobody is there to tell it
+$_->safe_psql('postgres', 'CREATE DATABASE beside') for $pair->nodes;
+{
+	my ($on_a, $on_b) = map { my $node = $_; sub { $node->safe_psql('beside', $_[0]) } } $pair->nodes;
+	my $listen = PostgreSQL::Test::Cluster::get_free_port();
+	$pair->b("ALTER DATABASE beside SET onerepl.listen = '127.0.0.1:$listen'; ALTER SYSTEM SET onerepl.databases = 'postgres, beside'; SELECT pg_reload_conf()");
+	$_->('CREATE EXTENSION onerepl; CREATE TABLE counted (id serial PRIMARY KEY); CREATE SEQUENCE alone') for $on_a, $on_b;
+	$on_b->("SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
+	$on_a->("SELECT onerepl_add_central('hq', 'http://127.0.0.1:$listen', '$OneReplTest::secret'); SELECT onerepl_add_table('counted'), onerepl_add_sequence('alone'); INSERT INTO counted DEFAULT VALUES; SELECT nextval('alone')");
+	my $known = sub { my ($name, $wanted) = @_; ok(OneReplTest::wait_for(sub { $on_b->('SELECT count(*) FROM onerepl.sequence_state') eq $wanted }, 30), $name) };
+	my $serves = sub {
+		my ($databases, $count) = @_;
+		$pair->a("ALTER SYSTEM SET onerepl.databases = '$databases'; SELECT pg_reload_conf()");
+		OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'beside'", "a sender: $count", wanted => $count);
+	};
+	$serves->('postgres, beside', 1);
+	$known->('two sequences follow', 2);
+	ok(OneReplTest::wait_for(sub { $on_a->('SELECT bool_and(s = m) FROM onerepl_status()') eq 't' }, 30), 'and are confirmed');
+	$serves->('postgres', 0);
+	$on_a->('ALTER TABLE counted ALTER id DROP DEFAULT; DROP SEQUENCE counted_id_seq, alone');
+	$serves->('postgres, beside', 1);
+	$known->('none is known any more', 0);
+	ok(OneReplTest::wait_for(sub { $on_a->('SELECT bool_and(s = m) FROM onerepl_status()') eq 't' }, 30), 'which is told once');
+	my $told = $on_a->('SELECT m FROM onerepl_status()');
+	$serves->('postgres', 0);
+	$serves->('postgres, beside', 1);
+	$on_a->('INSERT INTO counted VALUES (2)');
+	ok(OneReplTest::wait_for(sub { $on_b->('SELECT count(*) FROM counted') eq 2 }, 30), 'and not again by the next sender');
+	is($on_a->("SELECT string_agg(operation, ', ' ORDER BY n) FROM onerepl.log WHERE n > $told"), 'insert', 'the insert is the next number');
+	$serves->('postgres', 0);
+	$pair->b("ALTER SYSTEM SET onerepl.databases = 'postgres'; SELECT pg_reload_conf()");
+}
+
 # --- promotion
 $pair->a("SELECT onerepl_pause('hq')");
 $pair->a("INSERT INTO item (v) VALUES ('too late')");
