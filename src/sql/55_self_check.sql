@@ -206,12 +206,16 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 0::oid, 'event trigger ' || w.name,
            format('event trigger %s is %s: some changes of tracked tables go unnoticed', w.name, CASE WHEN e.oid IS NULL THEN 'missing' ELSE 'disabled' END),
-           format('%s. Partitions attached, detached or dropped and columns altered meanwhile are not noticed.',
+           format('%s. Partitions attached, detached or dropped, columns altered and triggers switched off meanwhile are not noticed: compare the tables (onerepl_verify).',
                   CASE WHEN e.oid IS NULL THEN 'If it got another name, give it this one again: it has to fire before others'
                        ELSE format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS', w.name) END)
     FROM (VALUES ('onerepl_rewrite'), ('!onerepl_schema'), ('!onerepl_schema_partition'), ('!onerepl_drop')) AS w (name)
     LEFT JOIN pg_event_trigger AS e ON e.evtname = w.name
     WHERE e.evtenabled IS DISTINCT FROM 'A' AND EXISTS (SELECT FROM onerepl.tracked)
+    UNION ALL
+    SELECT 0::oid, 'event triggers', 'event_triggers is off: what statements do to tracked tables goes unnoticed',
+           'Switch it on again, and compare the tables that were altered meanwhile (onerepl_verify), in shape and rows.'
+    WHERE current_setting('event_triggers', true) = 'off' AND EXISTS (SELECT FROM onerepl.tracked)
     UNION ALL
     SELECT 0::oid, 'event trigger ' || e.evtname, format('event trigger %s is disabled: new partitions may be written by everybody', e.evtname),
            format('Use ALTER EVENT TRIGGER %I ENABLE ALWAYS.', e.evtname)
@@ -224,6 +228,24 @@ CREATE FUNCTION onerepl.event_trigger_problems() RETURNS TABLE (relation oid, ki
     WHERE e.evtname IN ('!onerepl_reach', '!onerepl_reach_drop') AND e.evtenabled <> 'A' AND EXISTS (SELECT FROM onerepl.link AS l WHERE l.ddl = 'apply')
 $$;
 COMMENT ON FUNCTION onerepl.event_trigger_problems() IS 'What is wrong with the event triggers that serve the self-check.';
+
+CREATE FUNCTION onerepl.note_unwatched(tag text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fault record;
+BEGIN
+    FOR fault IN SELECT * FROM onerepl.event_trigger_problems() LOOP
+        INSERT INTO onerepl.problem (relation, kind, message, hint)
+            VALUES (fault.relation, fault.kind, fault.message, fault.hint) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            PERFORM onerepl.write_journal(2, NULL, 'P6', format('%s (%s, by %s)', fault.message, tag, session_user), fault.hint);
+        END IF;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION onerepl.note_unwatched(text) IS
+'Tells with the statement that does it that event triggers are off: at the end of its transaction they may be on again. For the hook on
+statements that fire none.';
 
 CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE

@@ -6,16 +6,21 @@
 #include "pg/compat.h"
 #include "worker/shared.h"
 
+#include "pg/rights.h"
+
 extern "C" {
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
+#include "commands/event_trigger.h"
 #include "commands/extension.h"
 #include "lib/stringinfo.h"
+#include "executor/spi.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
@@ -142,11 +147,39 @@ bool is_ddl(const Node* statement) {
            IsA(statement, AlterObjectSchemaStmt);
 }
 
+/// A statement that our event triggers do not see, although it, or what it makes possible, may change a
+/// tracked table: none fires for statements about event triggers, nor for any under event_triggers = off.
+bool goes_unwatched(Node* statement) {
+#if PG_VERSION_NUM >= 170000
+    if (!event_triggers && command_tag_event_trigger_ok(CreateCommandTag(statement))) return true;
+#endif
+    return IsA(statement, AlterEventTrigStmt) ||
+           (IsA(statement, RenameStmt) &&
+            reinterpret_cast<const RenameStmt*>(statement)->renameType == OBJECT_EVENT_TRIGGER);
+}
+
+/// Tells of it at once: when its transaction ends all may be right again (P21).
+void note_unwatched(Node* statement) {
+    const Oid extension = creating_extension ? InvalidOid : get_extension_oid("onerepl", true);
+    if (!OidIsValid(extension)) return;
+    const pg::Rights caller = pg::become(pg::owner_of_schema("onerepl"), 0, false);
+    Oid types[] = {TEXTOID};
+    Datum values[] = {CStringGetTextDatum(GetCommandTagName(CreateCommandTag(statement)))};
+    SPI_connect();
+    if (SPI_execute_with_args("SELECT onerepl.note_unwatched($1)", 1, types, values, nullptr, false, 0) < 0)
+        elog(ERROR, "could not note a statement that no event trigger sees");
+    SPI_finish();
+    pg::return_from(caller);
+}
+
 void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
           ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
           QueryCompletion* completion) {
+    Node* const statement = planned->utilityStmt;
+    const bool unwatched = goes_unwatched(statement);
     (previous ? previous : standard_ProcessUtility)(planned, query, read_only, context, params, environment,
                                                     receiver, completion);
+    if (unwatched) note_unwatched(statement);
 }
 
 /// Whether the text, lexed with this standard_conforming_strings, is the statement. Parsing is pure: an error

@@ -56,5 +56,38 @@ $pair->a('SELECT onerepl.self_check()');
 is($pair->a('SELECT problems FROM onerepl_status()'), '0', 'and it is over');
 OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'repaired', wanted => '0');
 $pair->verify_equal(qw(t parted replaced quiet));
+
+# --- whatever session_replication_role says, rows and statements are captured, and what switches capture off is told
+my $told = critical('.');
+$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+for my $role ('replica', 'local')
+{
+	$pair->a("SET session_replication_role = $role; INSERT INTO t VALUES (100 + length('$role'), 'of $role'); ALTER TABLE t ADD $role int; UPDATE t SET $role = 1");
+	$pair->wait_identical('t', { name => "session_replication_role = $role" });
+	is(critical('.'), $told++, '... with nothing to tell');
+	$pair->a("SET session_replication_role = $role; BEGIN; ALTER TABLE t DISABLE TRIGGER \"!onerepl_capture\"; ALTER TABLE t ENABLE ALWAYS TRIGGER \"!onerepl_capture\"; COMMIT; SELECT onerepl_add_table('t')");
+	$pair->a('SELECT onerepl.self_check()');
+	is(critical('.'), $told, '... until capture is switched off');
+}
+
+# --- the event triggers that would tell, switched off and on again within one transaction
+for my $way ('ALTER EVENT TRIGGER "!onerepl_schema" DISABLE', 'ALTER EVENT TRIGGER "!onerepl_drop" ENABLE', 'ALTER EVENT TRIGGER "!onerepl_schema" RENAME TO zzz')
+{
+	my ($name) = $way =~ /"(.*?)"/;
+	my $back = $way =~ /RENAME/ ? "ALTER EVENT TRIGGER zzz RENAME TO \"$name\"" : "ALTER EVENT TRIGGER \"$name\" ENABLE ALWAYS";
+	$pair->a("BEGIN; $way; ALTER TABLE t DISABLE TRIGGER ALL; INSERT INTO t VALUES ($told, 'lost'); ALTER TABLE t ENABLE ALWAYS TRIGGER \"!onerepl_capture\"; ALTER TABLE t ENABLE ALWAYS TRIGGER \"!onerepl_truncate\"; $back; COMMIT");
+	cmp_ok(critical("event trigger $name is (disabled|missing).*\\(ALTER EVENT TRIGGER, by"), '>', 0, "told with the statement: $way") or $pair->show_state;
+	$told++;
+	$pair->a("SELECT onerepl.self_check()");
+}
+if ($pair->a("SELECT current_setting('server_version_num')::int") >= 170000)
+{
+	$pair->a('SET event_triggers = off; ALTER TABLE t ADD unseen int; ALTER TABLE t DROP unseen');
+	is(critical('event_triggers is off.*\(ALTER TABLE, by'), '1', 'told with the first statement that is not seen');
+}
+$pair->a("SELECT onerepl_refresh('hq', 't', 'repair'); SELECT onerepl_add_table('t')");
+$pair->wait_identical('t', { name => 'repaired again' });
+OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'through', wanted => '0');
+$pair->verify_equal(qw(t parted replaced quiet));
 $pair->finish;
 done_testing();
