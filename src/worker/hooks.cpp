@@ -4,9 +4,8 @@
 #include "worker/hooks.h"
 
 #include "pg/compat.h"
-#include "worker/shared.h"
-
 #include "pg/rights.h"
+#include "worker/shared.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -19,8 +18,8 @@ extern "C" {
 #include "commands/defrem.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
-#include "lib/stringinfo.h"
 #include "executor/spi.h"
+#include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"

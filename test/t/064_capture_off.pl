@@ -59,7 +59,7 @@ $pair->verify_equal(qw(t parted replaced quiet));
 
 # --- whatever session_replication_role says, rows and statements are captured, and what switches capture off is told
 my $told = critical('.');
-$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+OneReplTest::apply_statements($pair->node_b);
 for my $role ('replica', 'local')
 {
 	$pair->a("SET session_replication_role = $role; INSERT INTO t VALUES (100 + length('$role'), 'of $role'); ALTER TABLE t ADD $role int; UPDATE t SET $role = 1");
