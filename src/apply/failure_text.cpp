@@ -141,6 +141,12 @@ std::string relation_text(const TableDescription& description) {
     });
 }
 
+constexpr const char* search_path_hint =
+    "Functions that are called while the central writes (by checks, domains, triggers, indexes, generated "
+    "columns) run under "
+    "search_path = pg_catalog alone: name the schema in them, or call ALTER FUNCTION ... SET search_path = "
+    "..., then resolve with 'retry'.";
+
 /// Bytes of another encoding must not reach our tables.
 void make_valid(std::string& text) {
     for (char& c : text)
@@ -167,6 +173,14 @@ void describe_record(const Record& record, const TableDescription* description, 
     failure.row = row_text(record, *description);
     make_valid(failure.key);
     make_valid(failure.row);
+}
+
+void explain_search_path(pg::ErrorReport& error) {
+    const bool unknown_name =
+        error.sqlstate == "42704" || error.sqlstate == "42883" || error.sqlstate == "42P01";
+    if (!unknown_name || error.context.empty()) return;  // only functions have a context
+    if (!error.hint.empty()) error.hint += ' ';
+    error.hint += search_path_hint;
 }
 
 }  // namespace onerepl::apply

@@ -11,4 +11,9 @@ namespace onerepl::apply {
 /// lacks it.
 void describe_record(const Record& record, const TableDescription* description, Failure& failure);
 
+/// Adds to the hint of an error that speaks of an unknown name where B looks for names while it writes: the
+/// message does not tell, and the name is there for everybody else. Not for told statements, which bring
+/// their own search path.
+void explain_search_path(pg::ErrorReport& error);
+
 }  // namespace onerepl::apply

@@ -206,6 +206,7 @@ class Trial {
         failure.failed_at = GetCurrentTimestamp();
         Record record;
         if (decode_record(incoming.record, record)) {
+            if (record.operation != Operation::statement) explain_search_path(failure.error);
             Target* target = record.operation == Operation::describe
                                  ? nullptr
                                  : writer_.targets().find(record.description);
