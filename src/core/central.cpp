@@ -178,9 +178,10 @@ void Central::tell_unanswered() {
                     {}});
 }
 
-Time Central::tick(Time now) {
+Time Central::tick(Time now, Time heard_from) {
     Time next = std::numeric_limits<Time>::max();
-    if (const Time silent = waits_.last_contact + config_.reply_timeout; now < silent) {
+    const Time silent = std::max(waits_.last_contact, heard_from) + config_.reply_timeout;
+    if (now < silent) {
         next = silent;
     } else if (!waits_.told_silent) {
         fired(Rule::P12);
@@ -192,7 +193,7 @@ Time Central::tick(Time now) {
                         {}});
     }
     if (waits_.state_request_out && !waits_.told_unanswered) {
-        const Time unanswered = waits_.state_request_at + config_.reply_timeout;
+        const Time unanswered = std::max(waits_.state_request_at, heard_from) + config_.reply_timeout;
         if (now < unanswered) next = std::min(next, unanswered);
         if (now >= unanswered) tell_unanswered();
     }

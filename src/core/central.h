@@ -161,7 +161,8 @@ class Central {
     /// Header alone, for a caller who could not take the turn (another receiver has the link).
     CentralHeader header() const;
     /// C1b, P12: tells the administrator what the time shows. Returns when it wants to be called again.
-    Time tick(Time now);
+    /// `heard_from`: before that the caller may not have heard what A said, so A's silence counts from then.
+    Time tick(Time now, Time heard_from = 0);
 
   private:
     /// Numbers and when A was last asked for them.

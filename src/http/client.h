@@ -15,6 +15,9 @@ struct ClientConfig {
     std::string user_agent = "onerepl";
     /// Of what is sent, and what an answer must have to be an answer.
     std::string content_type = "application/vnd.onerepl";
+    /// A field of an answer that is handed out as Completion::cause, whatever its status; its value is at
+    /// most 20 letters and digits. Empty: none.
+    std::string cause_field;
     /// Connections kept for use again, all hosts together.
     long kept_connections = 16;
 };
@@ -41,6 +44,10 @@ struct Completion {
     /// If not answered: one line such as "HTTP status 502 from http://central:7075/...". Steady for the same
     /// cause, so that it can be compared with the last one and journalled once per change.
     std::string error;
+    /// All of it was sent over a connection that holds, and the answer did not come, or not to its end.
+    bool in_silence = false;
+    /// The answer's field ClientConfig::cause_field, if it has one.
+    std::string cause;
     /// HTTP status; 0 if none came.
     int status = 0;
     /// Seconds of the answer's Retry-After header; 0 if none.

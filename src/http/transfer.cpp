@@ -31,6 +31,7 @@ constexpr int probe_count = 4;
 constexpr std::size_t quoted_bytes = 200;
 // Of such an answer no more than this is read.
 constexpr std::size_t useless_bytes = 64 * 1024;
+constexpr std::size_t longest_cause = 20;
 constexpr Time shortest_check_interval = 20 * millisecond;
 
 /// The URL without user and password, for messages.
@@ -144,6 +145,8 @@ void Transfer::set_body_options() {
     curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, reinterpret_cast<const char*>(post_.body.data()));
     curl_easy_setopt(easy_, CURLOPT_UPLOAD_BUFFERSIZE, buffer_size);
     curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE, buffer_size);
+    curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &Transfer::on_field);
+    curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
     curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &Transfer::on_answer);
     curl_easy_setopt(easy_, CURLOPT_WRITEDATA, this);
 }
@@ -164,6 +167,29 @@ std::size_t Transfer::on_answer(char* data, std::size_t, std::size_t size, void*
         self.own_error_ = "out of memory";  // short enough to need none
         return 0;
     }
+}
+
+std::size_t Transfer::on_field(char* data, std::size_t, std::size_t size, void* context) noexcept {
+    try {
+        static_cast<Transfer*>(context)->take_field({data, size});
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
+    return size;
+}
+
+/// A line of the answer's head; only what can be shown is taken from it.
+void Transfer::take_field(std::string_view line) {
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos || config_.cause_field.empty()) return;
+    if (!equals_ignoring_case(line.substr(0, colon), config_.cause_field)) return;
+    std::string value;
+    for (const char c : line.substr(colon + 1)) {
+        if (c == ' ' || c == '\r' || c == '\n') continue;
+        if (!isalnum(static_cast<unsigned char>(c)) || value.size() >= longest_cause) return;
+        value.push_back(c);
+    }
+    cause_ = value;
 }
 
 void Transfer::begin_answer() {
@@ -221,6 +247,7 @@ bool Transfer::check_progress(Time now) {
                        : all_sent ? "stalled while receiving for "
                                   : "stalled while sending for ";
     own_error_ = what + seconds_text(limit);
+    in_silence_ = all_sent;
     return false;
 }
 
@@ -242,6 +269,8 @@ Completion Transfer::finish(int curl_result, Time now) {
         completion.answer = std::move(answer_);
     } else {
         completion.error = describe(curl_result, completion.status);
+        completion.in_silence = in_silence_;
+        completion.cause = std::move(cause_);
     }
     return completion;
 }

@@ -49,6 +49,8 @@ class Transfer {
     void set_body_options();
     void set_limits();
 
+    static std::size_t on_field(char* data, std::size_t, std::size_t size, void* context) noexcept;
+    void take_field(std::string_view line);
     static std::size_t on_answer(char* data, std::size_t, std::size_t size, void* context) noexcept;
     void begin_answer();
     bool take_answer(std::string_view piece);
@@ -67,6 +69,8 @@ class Transfer {
     bool is_ours_ = false;     // 200 and our content type
     std::size_t useless_ = 0;  // bytes of an answer that is not
     std::string own_error_;    // why we made libcurl stop
+    bool in_silence_ = false;
+    std::string cause_;
 
     Time started_;
     Time last_progress_;

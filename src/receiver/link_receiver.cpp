@@ -258,14 +258,20 @@ Nonce LinkReceiver::next_nonce() const {
     return nonce;
 }
 
-Time LinkReceiver::look() {
+Time LinkReceiver::deaf_until() const {
+    const auto* memory = static_cast<const SharedLink*>(shared::link_memory(link_.id, false));
+    if (memory == nullptr || memory->writing.process == 0) return 0;
+    return is_writing(memory->writing) ? worker::now() : memory->writing.until;
+}
+
+Time LinkReceiver::look(Time heard_from) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return 1 * second;
     begin_turn();
     kept_.there = false;
     Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
     write_ready(turn);
-    const Time wait = turn.central.tick(worker::now()) - worker::now();
+    const Time wait = turn.central.tick(worker::now(), heard_from) - worker::now();
     finish(turn);
     return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - worker::now(), 0)) : wait;
 }
@@ -324,6 +330,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     if (!direct) pg::in_transaction([&] { spool(turn); });
     const Number before = turn.central.state().written;
     turn.moved = false;
+    const WritingMark mark(*shared_, ready.numbers);
     apply::Options options;
     options.resolutions = &turn.known.resolutions;
     options.memory_holds = std::exchange(turn.memory_holds, false);

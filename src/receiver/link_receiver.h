@@ -31,7 +31,11 @@ class LinkReceiver {
     /// Looks at the queue without a body: writes what can be written (after a resolution, after a transient
     /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
     /// may wait, in microseconds.
-    Time look();
+    /// `heard_from`: what came before may not have been heard (`deaf_until`).
+    Time look(Time heard_from);
+    /// Until when a receiver that writes for this link has heard nobody, whichever link he belongs to (T5);
+    /// 0: never.
+    Time deaf_until() const;
 
   private:
     struct Turn;

@@ -119,10 +119,16 @@ class Receiver : public http::Handler {
             response.body = link->receive(body);
             return response;
         } catch (const pg::Error& error) {
-            return http::text_response(503, link->put_off(error.report()));
+            return put_off(*link, error);
         } catch (const std::bad_alloc&) {
-            return http::text_response(503, link->put_off(pg::Error("53200", "out of memory").report()));
+            return put_off(*link, pg::Error("53200", "out of memory"));
         }
+    }
+
+    static http::Response put_off(LinkReceiver& link, const pg::Error& error) {
+        http::Response response = http::text_response(503, link.put_off(error.report()));
+        response.headers.emplace_back(sqlstate_field, error.report().sqlstate);
+        return response;
     }
 
     /// Looks at all links without a body, and gives how long that can wait.
@@ -132,8 +138,11 @@ class Receiver : public http::Handler {
             links_.load();
         });
         Time wait = longest_wait;
-        links_.each(
-            [&](LinkReceiver& link) { worker::attempt([&] { wait = std::min(wait, link.look()); }); });
+        Time heard_from = 0;
+        links_.each([&](LinkReceiver& link) { heard_from = std::max(heard_from, link.deaf_until()); });
+        links_.each([&](LinkReceiver& link) {
+            worker::attempt([&] { wait = std::min(wait, link.look(heard_from)); });
+        });
         wait = std::max(wait, 10 * millisecond);
         look_at_ = worker::now() + wait;
         return wait;

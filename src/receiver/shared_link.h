@@ -2,8 +2,22 @@
 #pragma once
 
 #include "core/central.h"
+#include "worker/worker.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "storage/procarray.h"
+}
 
 namespace onerepl::receiver {
+
+/// Numbers that a receiver writes just now, or wrote last. It answers nobody meanwhile.
+struct Writing {
+    int process;  // 0: none yet
+    Number first, last;
+    Time since;
+    Time until;  // 0: it still does, if it lives
+};
 
 /// All but `turns` belongs to one start (P20). For whoever holds the link's lock; `trouble` is read by the
 /// status, too, so that it shows what can not be written to any table.
@@ -15,6 +29,26 @@ struct SharedLink {
     char put_off[6];      // SQLSTATE of the transient error that keeps writing off; empty: none
     /// Why the last body could not be taken; empty: it was.
     char trouble[256];
+    Writing writing;
+};
+
+/// A process that was ended in the middle leaves its mark.
+inline bool is_writing(const Writing& writing) {
+    return writing.process != 0 && writing.until == 0 && BackendPidGetProc(writing.process) != nullptr;
+}
+
+/// Marks the numbers that are written as long as it lives.
+class WritingMark {
+  public:
+    WritingMark(SharedLink& link, Range numbers) : writing_(link.writing) {
+        writing_ = {MyProcPid, numbers.first, numbers.last, worker::now(), 0};
+    }
+    ~WritingMark() { writing_.until = worker::now(); }
+    WritingMark(const WritingMark&) = delete;
+    WritingMark& operator=(const WritingMark&) = delete;
+
+  private:
+    Writing& writing_;
 };
 
 }  // namespace onerepl::receiver

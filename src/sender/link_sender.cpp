@@ -28,6 +28,12 @@ constexpr Time shortest_answer_timeout = 1 * second;
 /// Bytes that leave before more is formed: B can begin with them.
 constexpr std::size_t enough_at_once = 64 * 1024;
 
+/// Contact::error_kind of a post that was not answered.
+const char* kind_of(const http::Completion& completion) {
+    if (completion.in_silence) return "silent";
+    return completion.status == 401 || completion.status == 404 ? "refused" : "";
+}
+
 /// Ids of posts, never reused in this process.
 std::uint64_t next_id() {
     static std::uint64_t id = 0;
@@ -225,7 +231,14 @@ void LinkSender::completed(const http::Completion& completion) {
     const auto found = posted_.find(completion.id);
     if (found == posted_.end()) return;
     std::string reason = completion.error;
-    if (completion.answered) reason = take_answer(completion.id, found->second, completion.answer);
+    contact_.error_kind.clear();
+    contact_.peer_sqlstate.clear();
+    if (completion.answered) {
+        reason = take_answer(completion.id, found->second, completion.answer);
+    } else {
+        contact_.error_kind = kind_of(completion);
+        if (completion.status == 503) contact_.peer_sqlstate = completion.cause;
+    }
     posted_.erase(found);
     if (!reason.empty()) remote_.unanswered(worker::now(), completion.id, reason);
     note_contact(std::move(reason));
@@ -235,8 +248,10 @@ void LinkSender::completed(const http::Completion& completion) {
 std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, const Bytes& answer) {
     auto decoded =
         decode_body(answer, link_.checks_with, static_cast<std::size_t>(settings::max_body_size) * 1024);
-    if (const auto* error = std::get_if<BodyError>(&decoded))
+    if (const auto* error = std::get_if<BodyError>(&decoded)) {
+        if (*error == BodyError::signature) contact_.error_kind = "refused";
         return std::string("answer is unusable: ") + describe(*error);
+    }
     const Body& body = std::get<Body>(decoded);
     const auto* header = std::get_if<CentralHeader>(&body.header);
     if (!header) return "answer is not one of a central";

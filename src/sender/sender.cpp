@@ -37,7 +37,9 @@ constexpr Time longest_rest = 100 * millisecond;
 
 class Sender {
   public:
-    Sender() : client_(poller_), waiter_(poller_.descriptor()) { log::set_numbering_guest(&guests_); }
+    Sender() : client_(poller_, {.cause_field = sqlstate_field}), waiter_(poller_.descriptor()) {
+        log::set_numbering_guest(&guests_);
+    }
 
     [[noreturn]] void run() {
         for (;;) {

@@ -228,6 +228,8 @@ CREATE TABLE onerepl.contact (
     put_off         text,               -- the central: the transient error that keeps it from writing just now
     last_error      text,
     last_error_at   timestamptz,
+    error_kind      text,               -- of last_error, at the remote (src/worker/link.h)
+    peer_sqlstate   text,               -- of last_error, at the remote: why the central takes nothing
     own_error       text,               -- the remote: what fails here, whatever the peer says; null: nothing
     peer_number     int8,               -- remote: B's S_b; central: A's M_a, as last told
     peer_state      text,

@@ -227,6 +227,13 @@ CREATE FUNCTION onerepl.written_to(link int) RETURNS int8
 $$;
 COMMENT ON FUNCTION onerepl.written_to(int) IS 'S_b of the link (the central).';
 
+CREATE FUNCTION onerepl.writing(link int, OUT process int, OUT first int8, OUT last int8, OUT since timestamptz, OUT until timestamptz)
+    LANGUAGE c STRICT VOLATILE AS 'MODULE_PATHNAME', 'onerepl_writing'
+    SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION onerepl.writing(int) IS
+'The numbers of a link that a receiver of this central writes just now (until is null), or wrote last; nulls: none. That receiver answers
+nobody meanwhile.';
+
 CREATE FUNCTION onerepl.trouble(link int) RETURNS text
     LANGUAGE c STRICT VOLATILE AS 'MODULE_PATHNAME', 'onerepl_trouble'
     SET search_path = pg_catalog, pg_temp;

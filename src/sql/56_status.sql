@@ -1,24 +1,66 @@
 -- onerepl_status(): where every link stands, in words, and what to do.
 
 -- Each state is decided in one function per role; the first reason that holds wins.
+
+CREATE FUNCTION onerepl.longest_silence(l onerepl.link) RETURNS interval
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT interval '3 seconds' + onerepl.effective_interval(l.reply_timeout, 'onerepl.reply_timeout', '10 s')
+           + CASE l.role WHEN 'remote' THEN onerepl.effective_interval(l.send_interval, 'onerepl.send_interval', '1 s') ELSE '0' END
+$$;
+COMMENT ON FUNCTION onerepl.longest_silence(onerepl.link) IS
+'After which time without a word of the peer there is no contact: Tr, on the remote after Ti, and what the notes of contact may be late.';
+
+CREATE FUNCTION onerepl.sender_runs() RETURNS bool
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_stat_activity AS a WHERE a.backend_type = 'onerepl sender' AND a.datname = current_database())
+$$;
+COMMENT ON FUNCTION onerepl.sender_runs() IS 'Whether this database has its sender.';
+
+CREATE FUNCTION onerepl.busy_state(l onerepl.link, OUT state text, OUT what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN o.id = l.id THEN format('writing %s records', w.last - w.first + 1)
+                ELSE format('waiting for link "%s", for which %s records are written', o.name, w.last - w.first + 1) END,
+           'Nothing: it goes on when they are written.'
+    FROM onerepl.link AS o CROSS JOIN LATERAL onerepl.writing(o.id) AS w
+    LEFT JOIN onerepl.contact AS c ON c.link = l.id
+    WHERE o.role = 'central' AND w.until IS NULL AND w.since < clock_timestamp() - interval '1 second'
+      -- Of another link only if this one has been waiting since.
+      AND (o.id = l.id OR c.last_contact BETWEEN w.since - onerepl.longest_silence(l) AND clock_timestamp() - onerepl.longest_silence(l))
+    ORDER BY o.id <> l.id LIMIT 1
+$$;
+COMMENT ON FUNCTION onerepl.busy_state(onerepl.link) IS
+'The state of a link of the central while a receiver has been writing for a second and answers nobody; nulls: none has.';
+
 CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_to_do text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.* FROM (VALUES (1)) AS one
     LEFT JOIN onerepl.contact AS c ON c.link = l.id
     CROSS JOIN LATERAL (
+        -- The central: the time in which its receivers heard nobody, since they wrote, does not count.
+        SELECT c.last_contact < clock_timestamp() - onerepl.longest_silence(l) AND NOT EXISTS (
+                   SELECT FROM onerepl.link AS o CROSS JOIN LATERAL onerepl.writing(o.id) AS w
+                   WHERE l.role = 'central' AND o.role = 'central' AND w.since - onerepl.longest_silence(l) < c.last_contact
+                     AND coalesce(w.until, clock_timestamp()) > clock_timestamp() - onerepl.longest_silence(l))
+            OR (c.last_contact IS NULL AND c.last_error IS NOT NULL) AS yes
+    ) AS is_late
+    CROSS JOIN LATERAL (
         SELECT 'no secret', format('The link came from a dump, which has no keys: call onerepl_change_link(%L, secret => ...).', l.name)
             WHERE NOT EXISTS (SELECT FROM onerepl.link_key AS k WHERE k.link = l.id)
+        UNION ALL
+        SELECT 'waiting for an answer', 'Nothing, unless it stays so: the central has the connection and does not answer, as while it writes a large transaction. See onerepl_status() there.'
+            WHERE l.role = 'remote' AND is_late.yes AND (c.error_kind = 'silent' OR c.last_error IS NULL AND onerepl.sender_runs())
         UNION ALL
         SELECT 'no contact', CASE
                    WHEN l.role = 'central'
                    THEN 'Look whether the remote runs, can reach this server, and has the same secret: the journal tells of refused requests (rule P14).'
-                   WHEN c.last_error ~ 'signature'
-                   THEN 'Look whether the secret is the same at both ends; onerepl_change_link changes it.'
+                   WHEN c.error_kind = 'refused'
+                   THEN 'Look whether the secret is the same at both ends, and whether the central has the link; onerepl_change_link changes the secret.'
                    ELSE 'See last_error; look whether the central runs, and whether its setting onerepl.listen and the url agree.' END
-            WHERE c.last_contact < clock_timestamp() - interval '3 seconds'
-                  - onerepl.effective_interval(l.reply_timeout, 'onerepl.reply_timeout', '10 s')
-               OR (c.last_contact IS NULL AND c.last_error IS NOT NULL)
+            WHERE is_late.yes
         UNION ALL
         SELECT 'starting', CASE l.role
                    WHEN 'remote' THEN 'Nothing: the sender is about to begin.'
@@ -64,7 +106,7 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
             WHERE c.own_error IS NOT NULL
         UNION ALL
         SELECT 'the central takes nothing just now', 'See last_error, and onerepl_status() and the server log there. It is tried again by itself.'
-            WHERE c.last_error LIKE 'HTTP status 503 %'
+            WHERE c.peer_sqlstate IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
@@ -106,6 +148,8 @@ CREATE FUNCTION onerepl.central_state(l onerepl.link, m int8, s int8, OUT state 
             WHERE coalesce(c.put_off, onerepl.trouble(l.id)) IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.obstacle(l.role) AS p WHERE p.state IS NOT NULL
+        UNION ALL
+        SELECT p.* FROM onerepl.busy_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
         SELECT p.* FROM onerepl.contact_state(l) AS p WHERE p.state IS NOT NULL
         UNION ALL
@@ -218,7 +262,8 @@ told. The lag is what the remote has numbered and this side does not know as wri
 that is, m - s. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
 lag; 0: there is none. The central has both from the remote''s last message (last_contact), and counts on from there. Both are never negative, and null
 while they can not be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
-state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
+state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, waiting for an answer (the central
+has the connection and is silent), writing N records, waiting for link ... (another link''s records are written by the receiver of this one), paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
 the central is or has ..., the remote is ..., records can not be sent (the remote fails to form them), put off (the central can not write just now), different (onerepl_verify found it);
 last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can
 not be sent or written just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link

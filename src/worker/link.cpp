@@ -84,23 +84,28 @@ void store_contact(int link, const Contact& contact) {
     const pg::Param number = contact.peer_number ? pg::Param(*contact.peer_number) : pg::Param::null(20);
     const pg::Param own_error =
         contact.own_error.empty() ? pg::Param::null(25) : pg::Param(contact.own_error);
+    const pg::Param kind = contact.error_kind.empty() ? pg::Param::null(25) : pg::Param(contact.error_kind);
+    const pg::Param sqlstate =
+        contact.peer_sqlstate.empty() ? pg::Param::null(25) : pg::Param(contact.peer_sqlstate);
     const pg::Param oldest = contact.oldest ? pg::Param(*contact.oldest) : pg::Param::null(20);
     pg::execute(
         "INSERT INTO onerepl.contact (link, last_contact, last_error, last_error_at, peer_number, peer_state,"
-        "                             own_error, oldest, oldest_since)"
+        "                             own_error, oldest, oldest_since, error_kind, peer_sqlstate)"
         " VALUES ($1, CASE WHEN $2 IS NULL THEN clock_timestamp() END, $2, CASE WHEN $2 IS NOT NULL THEN "
         "clock_timestamp() END,"
         "         $3, $4, $5, $6,"
-        "         CASE WHEN $6 IS NOT NULL THEN clock_timestamp() - pg_catalog.make_interval(secs => $7) END)"
+        "         CASE WHEN $6 IS NOT NULL THEN clock_timestamp() - pg_catalog.make_interval(secs => $7) "
+        "END, $8, $9)"
         " ON CONFLICT (link) DO UPDATE SET last_contact = coalesce(excluded.last_contact, "
         "contact.last_contact),"
         "    last_error = excluded.last_error,"
         "    last_error_at = coalesce(excluded.last_error_at, contact.last_error_at),"
         "    peer_number = coalesce(excluded.peer_number, contact.peer_number),"
         "    peer_state = coalesce(excluded.peer_state, contact.peer_state),"
-        "    own_error = excluded.own_error, oldest = excluded.oldest, oldest_since = excluded.oldest_since",
+        "    own_error = excluded.own_error, oldest = excluded.oldest, oldest_since = excluded.oldest_since,"
+        "    error_kind = excluded.error_kind, peer_sqlstate = excluded.peer_sqlstate",
         {link, error, number, contact.peer_state, own_error, oldest,
-         static_cast<double>(contact.age) / second});
+         static_cast<double>(contact.age) / second, kind, sqlstate});
 }
 
 void store_put_off(int link, const std::string& reason) {

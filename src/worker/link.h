@@ -55,12 +55,19 @@ bool is_this_start(const Link& link);
 /// Stops the link for good (P9), unless it was started anew since it was loaded. In a transaction.
 void store_stop(const Link& link, Stop stop);
 
+/// HTTP field of a central's answer that takes nothing: the SQLSTATE of what keeps it from that.
+constexpr const char* sqlstate_field = "Onerepl-SQLSTATE";
+
 /// Notes for the status when the peer was last heard of and what it said. In a transaction.
 struct Contact {
     std::string error;  // why there is none; empty: the peer was heard
     std::optional<Number> peer_number;
     std::string peer_state;
-    std::string own_error{};  // what fails here, whatever the peer says; empty: nothing
+    /// Why there is none, for the status: "silent" (the connection holds, and no answer comes), "refused"
+    /// (the peer does not know this link or this secret); empty: anything else, or no error.
+    std::string error_kind{};
+    std::string peer_sqlstate{};  // the peer takes nothing because of this; empty: it does
+    std::string own_error{};      // what fails here, whatever the peer says; empty: nothing
     /// The central: the remote's header `oldest`, and how long ago it got its number.
     std::optional<Number> oldest{};
     Time age = 0;
