@@ -182,5 +182,16 @@ is(outcome_of($remote->statement('DROP TABLE public.parts')), 'written', '... an
 is(b("SELECT concat(to_regclass('public.parts'), to_regclass('private.low'), to_regclass('private.middle'), to_regclass('private.high'))"), '', '... is executed');
 is(outcome_of($remote->statement('CREATE EXTENSION pg_trgm')), 'written', '... and one that is about no table');
 
+# --- a partition that is named by itself
+b("CREATE TABLE private.whole (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE private.slice PARTITION OF private.whole FOR VALUES FROM (0) TO (100); CREATE TABLE private.rest PARTITION OF private.whole DEFAULT");
+b("SELECT onerepl_allow('branch', '{private.slice}')");
+my $slice = table('private', 'slice');
+is(outcome_of($remote->insert($slice, 1, 'one'), $slice), 'written', 'a partition that is named, of a table that is not');
+my ($of_whole) = OneReplTest::fails($b, "INSERT INTO private.whole VALUES (2, 'own')");
+is($of_whole, '25006', '... its rows are guarded by the name of that table, too');
+my ($whole, $rest) = (table('private', 'whole'), table('private', 'rest'));
+refused_ok($remote->insert($whole, 3, 'three'), $whole, '... which the link may not write');
+refused_ok($remote->insert($rest, 300, 'three'), $rest, '... nor another part of it');
+
 $b->stop('fast');
 done_testing();
