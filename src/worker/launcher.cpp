@@ -73,6 +73,9 @@ class Starter {
     /// Starts what is needed and does not run. Gives the time until the next look.
     Time turn(const std::vector<WantedDatabase>& databases) {
         next_look_ = look_again;
+        std::vector<Oid> kept;
+        for (const WantedDatabase& database : databases) kept.push_back(database.oid);
+        shared::keep_only(kept);
         for (const WantedDatabase& database : databases) turn(database);
         return next_look_;
     }

@@ -12,6 +12,7 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
+#include <algorithm>
 #include <csignal>
 
 namespace onerepl::shared {
@@ -397,6 +398,14 @@ void resume_database(Oid oid) {
     if (Database* database = find(oid, false)) abandon(*database);
     SpinLockRelease(&state->mutex);
     wake(state->launcher);
+}
+
+void keep_only(const std::vector<Oid>& databases) {
+    SpinLockAcquire(&state->mutex);
+    for (Database& database : state->databases)
+        if (std::find(databases.begin(), databases.end(), database.oid) == databases.end())
+            database.receivers_wanted = 0;
+    SpinLockRelease(&state->mutex);
 }
 
 DatabaseView view_database(Oid oid) {

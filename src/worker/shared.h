@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace onerepl::shared {
 
@@ -99,5 +100,8 @@ struct DatabaseView {
     bool suspended = false;
 };
 DatabaseView view_database(Oid database);
+/// No receivers are wanted for other databases than these: the addresses of those that left
+/// onerepl.databases are free. For the launcher.
+void keep_only(const std::vector<Oid>& databases);
 
 }  // namespace onerepl::shared
