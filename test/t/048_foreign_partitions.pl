@@ -74,6 +74,13 @@ $c->safe_psql($_, $statements) for qw(south west);
 $pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
 $pair->wait_identical(@tables, { name => 'the first row on another server' });
 
+# --- the owner's user mapping is used, not a superuser's
+$pair->b("ALTER USER MAPPING FOR shop SERVER west OPTIONS (SET user 'nobody')");
+$pair->a('INSERT INTO by_key VALUES (999999, 1)');
+OneReplTest::poll_ok($pair->node_b, "SELECT message ~ 'could not connect to server \"west\"' FROM onerepl.failed UNION ALL SELECT bool_or(last_error ~ 'west') FROM onerepl_status()", 'the owner has no user there', wanted => 't');
+$pair->b("ALTER USER MAPPING FOR shop SERVER west OPTIONS (SET user '$user'); SELECT onerepl_resolve_all('branch', 'retry') FROM onerepl.failed LIMIT 1");
+$pair->wait_identical(@tables, { name => 'he has one again' });
+
 # ------------------------------------------------------------------------------------------------ all kinds of changes
 
 sub rows_at { my ($database, $sql) = @_; return $c->safe_psql($database, $sql); }
