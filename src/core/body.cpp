@@ -29,6 +29,8 @@ constexpr std::uint8_t flag_taken = 2;
 // ---------------------------------------------------------------- writing
 
 void write(ByteWriter& writer, const RemoteHeader& header) {
+    writer.bytes(header.process);
+    writer.u64(header.heard);
     writer.u64(header.start);
     writer.bytes(header.start_identity);
     writer.u64(header.confirmed);
@@ -53,6 +55,7 @@ void write(ByteWriter& writer, const CentralHeader& header) {
     writer.u8((header.started ? flag_started : 0) | (header.taken ? flag_taken : 0));
     writer.u8(static_cast<std::uint8_t>(header.flow));
     writer.u8(static_cast<std::uint8_t>(header.stop));
+    writer.u64(header.hearing);
     writer.u64(header.written);
     writer.bytes(header.identity);
     writer.u64(header.held);
@@ -81,7 +84,7 @@ bool is_number(Number n) {
 
 bool read_stop(ByteReader& reader, Stop& stop) {
     stop = Stop{reader.u8()};
-    return stop <= Stop::promoted;
+    return stop <= Stop::copies;
 }
 
 bool read_batches(ByteReader& reader, std::vector<Batch>& batches) {
@@ -104,6 +107,8 @@ bool read_batches(ByteReader& reader, std::vector<Batch>& batches) {
 std::optional<RemoteHeader> read_remote_header(ByteView bytes) {
     ByteReader reader(bytes);
     RemoteHeader header;
+    reader.array(header.process);
+    header.heard = reader.u64();
     header.start = reader.u64();
     reader.array(header.start_identity);
     header.confirmed = reader.u64();
@@ -134,6 +139,7 @@ std::optional<CentralHeader> read_central_header(ByteView bytes) {
     header.flow = FlowState{reader.u8()};
     bool good = (flags & ~(flag_started | flag_taken)) == 0 && header.flow <= FlowState::stopped;
     good = read_stop(reader, header.stop) && good;
+    header.hearing = reader.u64();
     header.written = reader.u64();
     reader.array(header.identity);
     header.held = reader.u64();

@@ -18,6 +18,7 @@ enum class Stop : std::uint8_t {
     other_history = 3,         // the identities at S_b differ: a fork, a clone, a restored A
     wrong_peer = 4,            // another database speaks than the one that the link was bound to
     promoted = 5,              // the central was made a database of its own by its administrator
+    copies = 6,                // two copies of the remote speak in turn
 };
 /// What happened and what to do, for the journal's message and hint.
 const char* describe(Stop stop);
@@ -28,7 +29,9 @@ constexpr Time largest_age = Time{1} << 52;
 
 /// What every body of A says.
 struct RemoteHeader {
-    Number start = 0;  // N0 of this link (P17)
+    Nonce process{};  // random, of the process that speaks; another one after a restart (core/speakers.h)
+    std::uint64_t heard = 0;  // `hearing` of the last answer that it took; 0: none
+    Number start = 0;         // N0 of this link (P17)
     Identity start_identity{};
     Number confirmed = 0;   // S_a
     Number last = 0;        // M_a
@@ -53,12 +56,13 @@ enum class FlowState : std::uint8_t { running = 0, failed = 1, paused = 2, stopp
 
 /// What every body of B says.
 struct CentralHeader {
-    bool started = false;    // B has taken over N0 and its identity
-    bool taken = false;      // the body answered belongs to this start, and B has looked into it (P10)
-    Number written = 0;      // S_b
-    Identity identity{};     // of the history at S_b
-    Number held = 0;         // up to which number B holds everything durably, >= S_b
-    std::uint64_t room = 0;  // bytes of transfers that B takes beyond `held`
+    bool started = false;       // B has taken over N0 and its identity
+    bool taken = false;         // the body answered belongs to this start, and B has looked into it (P10)
+    std::uint64_t hearing = 0;  // to be told back (core/speakers.h)
+    Number written = 0;         // S_b
+    Identity identity{};        // of the history at S_b
+    Number held = 0;            // up to which number B holds everything durably, >= S_b
+    std::uint64_t room = 0;     // bytes of transfers that B takes beyond `held`
     FlowState flow = FlowState::running;
     Number failed_at = 0;  // F, if flow is failed
     Stop stop = Stop::none;

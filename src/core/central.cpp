@@ -132,12 +132,24 @@ std::optional<Identity> Central::identity_at_end(Number end) const {
     return identity_at(*batch, end);
 }
 
-void Central::stop(Stop reason) {
+/// Who said what against what is here.
+std::string Central::circumstances() const {
+    std::string seen = config_.speaker.empty() ? "" : "told from " + config_.speaker;
+    if (!header_) return seen;
+    if (!seen.empty()) seen += ": ";
+    return seen + "S = " + std::to_string(header_->confirmed) + ", M = " + std::to_string(header_->last) +
+           " there, " + std::to_string(state_.written) + " is written here";
+}
+
+void Central::stop(Stop reason, std::string detail) {
     if (state_.stop != Stop::none || reason == Stop::none) return;
     fired(Rule::P9);
     state_.stop = reason;
     changed_ = true;
-    journal_.write({Level::critical, "P9", describe(reason), cure_of(reason), {}});
+    stop_detail_ = detail.empty() ? circumstances() : std::move(detail);
+    std::string message = describe(reason);
+    if (!stop_detail_.empty()) message += " (" + stop_detail_ + ")";
+    journal_.write({Level::critical, "P9", std::move(message), cure_of(reason), {}});
 }
 
 CentralHeader Central::header() const {

@@ -26,6 +26,8 @@ namespace onerepl {
 struct CentralConfig {
     Time reply_timeout = 30 * second;         // Tr
     Time state_query_interval = 60 * second;  // Ts
+    /// Who speaks, for messages: the address from which the body came.
+    std::string speaker{};
     /// Bytes of transfers that may wait in the queue (P15); the transaction of S_b + 1 may exceed it.
     std::uint64_t room = 256 * 1024 * 1024;
 };
@@ -142,8 +144,11 @@ class Central {
     /// P17: these descriptions are needed before more can be written; `ready` is empty for the rest of this
     /// turn.
     void lacking(std::span<const std::uint64_t> ids);
-    /// P9 found by the caller (wrong_peer). Critical in the journal, once.
-    void stop(Stop reason);
+    /// P9 found by the caller (wrong_peer, copies). Critical in the journal, once. `detail`: what was seen;
+    /// empty: what the body says of itself.
+    void stop(Stop reason, std::string detail = {});
+    /// What was seen when this turn stopped the link.
+    const std::string& stop_detail() const { return stop_detail_; }
 
     /// Numbers of queue rows to delete for lack of room (P15): rows whose numbers lie in one of these ranges.
     const std::vector<Range>& evicted() const { return evicted_; }
@@ -172,6 +177,7 @@ class Central {
     void begin(Time now);
     void contact(Time now);
     void check_history(const RemoteHeader& header, std::optional<Number> echo);
+    std::string circumstances() const;
     void tell_not_started();
     bool conflicts(const Batch& batch) const;
     void learn(const Batch& batch);
@@ -214,6 +220,7 @@ class Central {
     CentralWaits& waits_;
     Journal& journal_;
     bool changed_ = false;
+    std::string stop_detail_;
 
     std::optional<RemoteHeader> header_;  // of the admitted body
     std::map<Number, Batch> batches_;     // by first number: of the queue and of the body

@@ -47,11 +47,14 @@ void Remote::set_resting(bool resting) {
     resting_ = resting;
 }
 
-void Remote::stop(Stop reason) {
+void Remote::stop(Stop reason, std::string detail) {
     if (position_.stop != Stop::none || reason == Stop::none) return;
     fired(Rule::P9);
     position_.stop = reason;
-    journal_.write({Level::critical, "P9", describe(reason), cure_of(reason), {}});
+    stop_detail_ = std::move(detail);
+    std::string message = describe(reason);
+    if (!stop_detail_.empty()) message += " (" + stop_detail_ + ")";
+    journal_.write({Level::critical, "P9", std::move(message), cure_of(reason), {}});
 }
 
 void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::span<const Message> messages) {
@@ -100,12 +103,18 @@ std::optional<Identity> Remote::own_identity(const CentralHeader& header) {
 void Remote::check_history(const BodyInFlight& body, const CentralHeader& header,
                            const std::optional<Identity>& own) {
     if (header.stop != Stop::none) return stop(header.stop);
-    if (!header.started && body.confirmed > position_.start) return stop(Stop::central_lost_history);
+    const auto seen = [&] {
+        return "S = " + std::to_string(header.written) +
+               " at the central, S = " + std::to_string(position_.confirmed) +
+               ", M = " + std::to_string(last_) + " here";
+    };
+    if (!header.started && body.confirmed > position_.start)
+        return stop(Stop::central_lost_history, "it has not started");
     if (!header.started) return;
     // What B holds counts like what it has written: A never let go of a number before it was durable here.
-    if (std::max(header.written, header.held) > last_) return stop(Stop::remote_lost_history);
-    if (header.written < body.confirmed) return stop(Stop::central_lost_history);
-    if (own && *own != header.identity) stop(Stop::other_history);
+    if (std::max(header.written, header.held) > last_) return stop(Stop::remote_lost_history, seen());
+    if (header.written < body.confirmed) return stop(Stop::central_lost_history, seen());
+    if (own && *own != header.identity) stop(Stop::other_history, seen());
 }
 
 /// P15: keeps the newest header. Answers overtake each other: one whose body left after the kept header came

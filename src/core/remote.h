@@ -115,8 +115,10 @@ class Remote {
     void set_paused(bool paused);
     /// P22: the caller could not form transfers just now; while it rests, none are offered. Contact goes on.
     void set_resting(bool resting);
-    /// P9 found by the caller (wrong_peer). Critical in the journal, once.
-    void stop(Stop reason);
+    /// P9 found by the caller (wrong_peer). Critical in the journal, once. `detail`: what was seen.
+    void stop(Stop reason, std::string detail = {});
+    /// What was seen when this object stopped the link.
+    const std::string& stop_detail() const { return stop_detail_; }
 
     /// An authentic answer to a body came: every number in it becomes S, and B's messages go to the queue.
     /// Damaged frames are left out of `messages` by the caller. Ignored if the body is not known (any more).
@@ -243,7 +245,8 @@ class Remote {
     RemoteConfig config_;
     RemotePosition position_;
     RemotePosition stored_;  // as the table has it
-    Number last_ = 0;        // M_a
+    std::string stop_detail_;
+    Number last_ = 0;  // M_a
     Journal& journal_;
     NumberedHistory& history_;
     std::optional<Number> blocked_;

@@ -17,6 +17,8 @@ const char* describe(Stop stop) {
             return "another database speaks than the one that the link belongs to";
         case Stop::promoted:
             return "the central was promoted and goes its own way";
+        case Stop::copies:
+            return "two copies of the remote speak in turn";
     }
     return "the link is stopped for an unknown reason";
 }
@@ -30,13 +32,18 @@ const char* cure_of(Stop stop) {
                    "with a refresh, or at a read point that you answer for.";
         case Stop::remote_lost_history:
         case Stop::other_history:
-            return "The remote was restored from a backup, promoted without its last changes, or cloned. "
+            return "The remote was restored from a backup, promoted without its last changes, or cloned: "
+                   "find and stop the other copy first, if there is one. "
                    "Start the link anew with a refresh, or at a read point that you answer for.";
         case Stop::wrong_peer:
             return "Look at the url and secret of the link at both ends and correct them with "
                    "onerepl_change_link: "
                    "then it goes on where it stood. If the other database was replaced on purpose, start the "
                    "link anew with a refresh.";
+        case Stop::copies:
+            return "Find and stop the other copy first. Then start the link anew at the read point that the "
+                   "central's status names if "
+                   "the copy has changed nothing, else with a refresh.";
         case Stop::promoted:
             return "Nothing of the remote comes there any more: do not write in both. To replicate again, "
                    "start the "

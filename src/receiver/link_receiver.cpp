@@ -20,6 +20,7 @@ extern "C" {
 #include "worker/worker.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace onerepl::receiver {
@@ -75,6 +76,16 @@ void store_received(int link, Range numbers, const Bytes& frames) {
                                 TimestampTzGetDatum(GetCurrentTimestamp())};
         capture::insert_row(capture::own_relation("received"), values);
     });
+}
+
+/// Not zero.
+std::uint64_t random_number() {
+    std::uint64_t number = 0;
+    while (number == 0) {
+        const Nonce bytes = random_array<Nonce>();
+        std::memcpy(&number, bytes.data(), sizeof number);
+    }
+    return number;
 }
 
 /// As onerepl_status() knows the states of a remote.
@@ -187,16 +198,19 @@ void LinkReceiver::keep_state(const Turn& turn) {
     kept_.there = true;
 }
 
-Bytes LinkReceiver::receive(const OpenedBody& opened) {
+Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return receive_without_lock(opened);
     const Body& body = opened.body;
     begin_turn();
-    Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
+    CentralConfig heard = config();
+    heard.speaker = peer;
+    Turn turn(worker::now(), heard, load_state(), shared_->waits, journal_);
     if (!answers_this_start(body)) return encode_reply(body, {turn.central.header(), {}});
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
     if (addressed_here(body)) {
+        find_copies(turn, peer);
         read_messages(turn, opened.frames);
         store_start(turn);
         write_ready(turn);
@@ -274,6 +288,19 @@ Time LinkReceiver::look(Time heard_from) {
     const Time wait = turn.central.tick(worker::now(), heard_from) - worker::now();
     finish(turn);
     return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - worker::now(), 0)) : wait;
+}
+
+/// P9: before anything of the body is believed.
+void LinkReceiver::find_copies(Turn& turn, const std::string& peer) {
+    Speakers& speakers = shared_->speakers;
+    const RemoteHeader& header = *turn.header;
+    if (speak_in_turn(speakers, header.process, header.heard, random_number()))
+        turn.central.stop(Stop::copies,
+                          "from " + std::string(shared_->spoken_from) + " and from " + peer + ": S = " +
+                              std::to_string(header.confirmed) + ", M = " + std::to_string(header.last) +
+                              " there, " + std::to_string(turn.central.state().written) + " is written here");
+    if (header.process == speakers.current)
+        strlcpy(shared_->spoken_from, peer.c_str(), sizeof shared_->spoken_from);
 }
 
 void LinkReceiver::read_messages(Turn& turn, const std::vector<FrameResult>& frames) {
@@ -440,7 +467,7 @@ void LinkReceiver::finish(Turn& turn) {
         pg::commit_without_wait();
         for (const Range& range : turn.central.evicted()) delete_waiting(link_.id, range);
         spool(turn);
-        if (stop != link_.stop) store_stop(link_, stop);
+        if (stop != link_.stop) store_stop(link_, stop, turn.central.stop_detail());
         if (turn.failed) store_failures(link_.id, *turn.failed);
         if (contact) {
             store_contact(link_.id, contact_of(turn));
@@ -515,7 +542,9 @@ Bytes LinkReceiver::encode_reply(const Body& body, const Reply& reply) const {
     answer.parties = {body.parties.remote, own_id_};
     answer.nonce = next_nonce();
     answer.reply_to = body.nonce;
-    answer.header = reply.header;
+    CentralHeader header = reply.header;
+    header.hearing = shared_->speakers.hearing;
+    answer.header = header;
     for (const Message& message : reply.messages) encode_frame(answer.parties, message, answer.frames);
     return encode_body(answer, link_.signs_with, {settings::compression});
 }

@@ -22,9 +22,9 @@ class LinkReceiver {
     /// The link as its table has it now. What is kept in memory ends with a start of the link (P20).
     void update(const Link& link);
 
-    /// An authentic body of A came. Gives the body of the answer, encoded. Outside of a transaction. Throws
-    /// what keeps it from that: nothing was confirmed then.
-    Bytes receive(const OpenedBody& opened);
+    /// An authentic body of A came from the address `peer`. Gives the body of the answer, encoded. Outside of
+    /// a transaction. Throws what keeps it from that: nothing was confirmed then.
+    Bytes receive(const OpenedBody& opened, const std::string& peer);
     /// `receive` threw `error`: all of the body is put off, whatever it was (P22). Told once for a cause, in
     /// the server log, the journal and the status. Gives one line for the remote. Outside of a transaction.
     std::string put_off(const pg::ErrorReport& error);
@@ -58,6 +58,7 @@ class LinkReceiver {
     bool addressed_here(const Body& body) const;
     bool answers_this_start(const Body& body) const;
     Nonce next_nonce() const;
+    void find_copies(Turn& turn, const std::string& peer);
     void read_messages(Turn& turn, const std::vector<FrameResult>& frames);
     void take_message(Turn& turn, const FrameResult& frame);
     void write_ready(Turn& turn);

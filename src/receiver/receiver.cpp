@@ -116,7 +116,7 @@ class Receiver : public http::Handler {
             http::Response response;
             response.content_type = content_type;
             response.recognised = true;
-            response.body = link->receive(body);
+            response.body = link->receive(body, peer);
             return response;
         } catch (const pg::Error& error) {
             return put_off(*link, error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/central.h"
+#include "core/speakers.h"
 #include "worker/worker.h"
 
 extern "C" {
@@ -30,6 +31,8 @@ struct SharedLink {
     /// Why the last body could not be taken; empty: it was.
     char trouble[256];
     Writing writing;
+    Speakers speakers;
+    char spoken_from[64];  // the address of the current one
 };
 
 /// A process that was ended in the middle leaves its mark.

@@ -161,7 +161,10 @@ void LinkSender::form() {
 
 /// What the core says, and what only the database knows.
 RemoteHeader LinkSender::header() const {
+    static const Nonce process = random_array<Nonce>();
     RemoteHeader header = remote_.header();
+    header.process = process;
+    header.heard = heard_;
     header.capture_stopped = shared::capture_stopped();
     Number written = remote_.position().confirmed;
     if (remote_.central()) written = std::max(written, remote_.central()->written);
@@ -278,6 +281,7 @@ std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, cons
                             {}});
     }
     last_answer_ = body.nonce;
+    heard_ = header->hearing;
     contact_.peer_number = header->written;
     contact_.peer_state = flow_name(header->flow);
     remote_.answered(worker::now(), id, *header, messages);
@@ -294,7 +298,7 @@ void LinkSender::store() {
     if (remote_.position_changed()) {
         const RemotePosition& position = remote_.position();
         store_position(link_.id, ++position_seq_, position.sent, position.confirmed);
-        if (position.stop != stop_stored_) store_stop(link_, position.stop);
+        if (position.stop != stop_stored_) store_stop(link_, position.stop, remote_.stop_detail());
     }
     contact_storing_ = contact_changed_ && worker::now() - contact_stored_ >= contact_interval;
     if (contact_storing_) store_contact(link_.id, contact_);

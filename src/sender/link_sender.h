@@ -104,6 +104,7 @@ class LinkSender : private NumberedHistory {
     std::map<std::uint64_t, Posted> posted_;
     std::deque<http::Completion> arrived_;
     Nonce last_answer_{};
+    std::uint64_t heard_ = 0;  // of that answer
     std::deque<Formed> formed_;
     std::int64_t position_seq_ = 0;
     Contact contact_;

@@ -208,7 +208,7 @@ class Sender {
     bool refuse_copied(const Link& link) {
         if (link.database == own_id_) return false;
         if (link.stop != Stop::none) return true;
-        store_stop(link, Stop::wrong_peer);
+        store_stop(link, Stop::wrong_peer, "this database is a copy of the one that the link was made in");
         pg::JournalBuffer journal(link.id);
         journal.write(
             {Level::critical,

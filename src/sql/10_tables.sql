@@ -26,6 +26,7 @@ CREATE TABLE onerepl.link (
     start           int8,               -- N0 (P17); on a central null until the first body of the remote
     start_identity  bytea,
     stop            int2 NOT NULL DEFAULT 0,    -- core/body.h Stop (P9); 0: not stopped
+    stop_detail     text,               -- what was seen then
     database        uuid NOT NULL DEFAULT onerepl.database_id(),    -- that the link was made in; another one is a restored copy
     challenge       uuid NOT NULL DEFAULT gen_random_uuid(),        -- central: what the remote must echo to start the link (P10)
     ddl             text NOT NULL DEFAULT 'stop' CHECK (ddl IN ('stop', 'apply')),  -- central: what becomes of the remote's statements

@@ -243,7 +243,7 @@ CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
     SELECT onerepl.hold_numbering();
     SELECT onerepl.end_refreshes(start_behind_last.link);
     DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
-    UPDATE onerepl.link AS l SET stop = 0, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
+    UPDATE onerepl.link AS l SET stop = 0, stop_detail = NULL, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
                                  database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
     -- A filter from a dump is of another log.
@@ -300,7 +300,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT onerepl.lock_central(restart_as_central.link);
     -- First: then no receiver without that lock adds to the queue what belongs to the start before (P20).
-    UPDATE onerepl.link AS l SET stop = 0, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
+    UPDATE onerepl.link AS l SET stop = 0, stop_detail = NULL, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
                                  database = onerepl.database_id() WHERE l.id = restart_as_central.link;
     DELETE FROM onerepl.applied AS a WHERE a.link = restart_as_central.link;
     DELETE FROM onerepl.waiting AS w WHERE w.link = restart_as_central.link;

@@ -71,16 +71,32 @@ CREATE FUNCTION onerepl.contact_state(l onerepl.link, OUT state text, OUT what_t
 $$;
 COMMENT ON FUNCTION onerepl.contact_state(onerepl.link) IS 'States that say that the peer is not there; nulls: it is.';
 
+CREATE FUNCTION onerepl.new_start(l onerepl.link, after int8) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 'Call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.'
+           || CASE WHEN after IS NULL THEN ''
+                   WHEN l.role = 'central' THEN format(' Instead of the refresh, onerepl_restart_link(..., read_point => %s) at the remote is enough if all that is written here is of that remote, and its log still has that record.', after + 1)
+                   ELSE ' onerepl_status() at the central names the read point at which no refresh is needed.' END
+$$;
+COMMENT ON FUNCTION onerepl.new_start(onerepl.link, int8) IS
+'The cure of a stopped link in words. after: S_b, if what the central has written may be a part of the remote''s history; else null.';
+
 CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_do text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'stopped: ' || (ARRAY['the central has lost changes that it had confirmed', 'the remote has lost changes that it had sent',
                                  'the two histories differ', 'another database speaks than the one that the link belongs to',
-                                 'the central was promoted'])[l.stop],
+                                 'the central was promoted', 'two copies of the remote speak in turn'])[l.stop],
            CASE l.stop
+               WHEN 1 THEN onerepl.new_start(l, p.s)
+               WHEN 2 THEN 'Find and stop the other copy of the remote first, if there is one. ' || onerepl.new_start(l, NULL)
+               WHEN 3 THEN 'Find and stop the other copy of the remote first, if there is one. ' || onerepl.new_start(l, p.s)
                WHEN 4 THEN 'Look at url and secret at both ends, and correct them with onerepl_change_link. If the other database is the right one, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.'
                WHEN 5 THEN 'Write in one of the two only. To replicate again, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction.'
-               ELSE 'Call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.' END
+               WHEN 6 THEN 'Find and stop the other copy of the remote first. ' || onerepl.new_start(l, p.s) END
+           || coalesce(format(' Seen: %s.', l.stop_detail), '')
+    FROM (SELECT CASE l.role WHEN 'central' THEN onerepl.written_to(l.id) ELSE 0 END AS s) AS p
     WHERE l.stop <> 0
 $$;
 COMMENT ON FUNCTION onerepl.stop_state(onerepl.link) IS 'The state of a link that P9 has stopped (core/body.h Stop); nulls: it is not.';

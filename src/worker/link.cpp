@@ -74,9 +74,11 @@ bool is_this_start(const Link& link) {
                        {link.id, pg::Param::uuid(link.challenge)}) > 0;
 }
 
-void store_stop(const Link& link, Stop stop) {
-    pg::execute("UPDATE onerepl.link SET stop = $2::int4 WHERE id = $1 AND challenge = $3",
-                {link.id, static_cast<std::int32_t>(stop), pg::Param::uuid(link.challenge)});
+void store_stop(const Link& link, Stop stop, const std::string& detail) {
+    pg::execute(
+        "UPDATE onerepl.link SET stop = $2::int4, stop_detail = nullif($4, '') WHERE id = $1 AND challenge = "
+        "$3",
+        {link.id, static_cast<std::int32_t>(stop), pg::Param::uuid(link.challenge), detail});
 }
 
 void store_contact(int link, const Contact& contact) {

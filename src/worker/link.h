@@ -52,8 +52,9 @@ void store_start(const Link& link);
 /// Whether this is still the link's start; if so it stays it while the transaction lives.
 bool is_this_start(const Link& link);
 
-/// Stops the link for good (P9), unless it was started anew since it was loaded. In a transaction.
-void store_stop(const Link& link, Stop stop);
+/// Stops the link for good (P9), unless it was started anew since it was loaded. `detail`: what was seen, for
+/// the status. In a transaction.
+void store_stop(const Link& link, Stop stop, const std::string& detail);
 
 /// HTTP field of a central's answer that takes nothing: the SQLSTATE of what keeps it from that.
 constexpr const char* sqlstate_field = "Onerepl-SQLSTATE";

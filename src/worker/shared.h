@@ -13,7 +13,7 @@ namespace onerepl::shared {
 constexpr int max_databases = 128;
 constexpr int max_receivers = 16;
 constexpr int max_links = 512;
-constexpr std::size_t link_memory_size = 1024;
+constexpr std::size_t link_memory_size = 2048;
 
 enum class WorkerKind : std::uint8_t { sender, receiver };
 

@@ -128,7 +128,7 @@ sub listing
 sub central_header
 {
 	my %h = (written => 0, identity => '', @_);
-	return pack('C C C Q> a16 Q> Q> Q>', 3, $h{flow} // 0, $h{stop} // 0, $h{written}, $h{identity}, $h{held} // $h{written},
+	return pack('C C C Q> Q> a16 Q> Q> Q>', 3, $h{flow} // 0, $h{stop} // 0, $h{hearing} // 0, $h{written}, $h{identity}, $h{held} // $h{written},
 		$h{room} // 1 << 24, $h{failed_at} // 0);
 }
 
@@ -143,9 +143,9 @@ sub parse
 	croak 'compressed: set onerepl.compression = 0' if $flags & 1;
 	my $header = substr $bytes, 80, $header_length;
 	my %body = (nonce => $nonce, reply_to => $reply_to, header => $header, frames => []);
-	my @names = $direction ? qw(flags flow stop written identity held room failed_at)
-	  : qw(start start_identity confirmed last sent blocked_at oldest age flags stop batch_count batches);
-	@body{@names} = unpack $direction ? 'C C C Q> a16 Q> Q> Q>' : 'Q> a16 Q> Q> Q> Q> Q> Q> C C N a*', $header;
+	my @names = $direction ? qw(flags flow stop hearing written identity held room failed_at)
+	  : qw(process heard start start_identity confirmed last sent blocked_at oldest age flags stop batch_count batches);
+	@body{@names} = unpack $direction ? 'C C C Q> Q> a16 Q> Q> Q>' : 'a16 Q> Q> a16 Q> Q> Q> Q> Q> Q> C C N a*', $header;
 	my $frames = substr $bytes, 80 + $header_length, $frames_length;
 	for (my $at = 0; $at < length $frames;)
 	{

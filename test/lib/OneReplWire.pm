@@ -12,12 +12,12 @@ our @EXPORT_OK = qw(body frame remote_header sign post zstd_bomb uuid_bytes);
 
 sub uuid_bytes { my $text = shift; $text =~ tr/-//d; return pack 'H*', $text; }
 
-# Options: start, start_identity, confirmed, last, sent, blocked_at, oldest, age, flags, stop, batches (bytes), batch_count
+# Options: process, heard, start, start_identity, confirmed, last, sent, blocked_at, oldest, age, flags, stop, batches (bytes), batch_count
 sub remote_header
 {
 	my %h = @_;
-	return pack('Q> a16 Q> Q> Q> Q> Q> Q> C C N',
-		$h{start} // 0, $h{start_identity} // '', $h{confirmed} // 0, $h{last} // 0, $h{sent} // 0, $h{blocked_at} // 0,
+	return pack('a16 Q> Q> a16 Q> Q> Q> Q> Q> Q> C C N',
+		$h{process} // '', $h{heard} // 0, $h{start} // 0, $h{start_identity} // '', $h{confirmed} // 0, $h{last} // 0, $h{sent} // 0, $h{blocked_at} // 0,
 		$h{oldest} // 0, $h{age} // 0, $h{flags} // 0, $h{stop} // 0, $h{batch_count} // 0) . ($h{batches} // '');
 }
 

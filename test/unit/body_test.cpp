@@ -20,7 +20,9 @@ constexpr BodyOptions stored{.compression = 0};
 // ---------------------------------------------------------------- vectors
 
 RemoteHeader remote_header_from(const test::Section& section) {
-    RemoteHeader header{.start = section.number("start"),
+    RemoteHeader header{.process = section.id("process"),
+                        .heard = section.number("heard"),
+                        .start = section.number("start"),
                         .start_identity = section.id("start_identity"),
                         .confirmed = section.number("confirmed"),
                         .last = section.number("last"),
@@ -39,6 +41,7 @@ RemoteHeader remote_header_from(const test::Section& section) {
 CentralHeader central_header_from(const test::Section& section) {
     return {.started = section.flag("started"),
             .taken = section.flag("taken"),
+            .hearing = section.number("hearing"),
             .written = section.number("written"),
             .identity = section.id("identity"),
             .held = section.number("held"),

@@ -129,17 +129,17 @@ def identity(batch, n):
     return hashlib.sha256(batch["before"] + batch["random"] + struct.pack(">Q", n)).digest()[:16]
 
 
-def remote_header(start, start_identity, confirmed, last, sent, blocked_at, oldest, age, paused, stop, batches):
-    out = struct.pack(">Q", start) + start_identity
+def remote_header(process, heard, start, start_identity, confirmed, last, sent, blocked_at, oldest, age, paused, stop, batches):
+    out = process + struct.pack(">QQ", heard, start) + start_identity
     out += struct.pack(">QQQQQQBBI", confirmed, last, sent, blocked_at, oldest, age, paused, stop, len(batches))
     for batch in batches:
         out += struct.pack(">QQ", batch["first"], batch["last"]) + batch["before"] + batch["random"]
     return out
 
 
-def central_header(started, taken, flow, stop, written, identity_there, held, room, failed_at):
+def central_header(started, taken, flow, stop, hearing, written, identity_there, held, room, failed_at):
     return (
-        struct.pack(">BBBQ", started | taken << 1, flow, stop, written)
+        struct.pack(">BBBQQ", started | taken << 1, flow, stop, hearing, written)
         + identity_there
         + struct.pack(">QQQ", held, room, failed_at)
     )
@@ -412,9 +412,9 @@ def bodies():
     nonce = bytes.fromhex("00112233445566778899aabbccddeeff")
     answer_nonce = bytes.fromhex("ffeeddccbbaa99887766554433221100")
     start_identity = identity(FIRST_BATCH, 30)
-    to_central = {"start": 30, "start_identity": start_identity, "confirmed": 40, "last": 43, "sent": 41}
+    to_central = {"process": REMOTE[::-1], "heard": 77, "start": 30, "start_identity": start_identity, "confirmed": 40, "last": 43, "sent": 41}
     to_central |= {"blocked_at": 43, "oldest": 41, "age": 1500000, "paused": 1, "stop": 0}
-    to_remote = {"started": 1, "taken": 1, "flow": 1, "stop": 0, "written": 41, "identity": identity(SECOND_BATCH, 41)}
+    to_remote = {"started": 1, "taken": 1, "flow": 1, "stop": 0, "hearing": 77, "written": 41, "identity": identity(SECOND_BATCH, 41)}
     to_remote |= {"held": 42, "room": 1 << 28, "failed_at": 42}
     transfers = frame(1, 41, INSERT, flags=1) + frame(1, 42, record("D", 7, old_key=[BIGINT_42, INTEGER_4]), flags=1)
     answers = frame(4, 41, range_list([(41, 41)])) + frame(6, 41)
