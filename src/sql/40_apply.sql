@@ -10,7 +10,7 @@ COMMENT ON FUNCTION onerepl.ensure_guard(regclass, int) IS 'Puts the guard on a 
 
 CREATE FUNCTION onerepl.guard_new_parts() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     part record;
 BEGIN

@@ -14,7 +14,7 @@ CREATE TABLE onerepl.problem (
 -- Other rewrites (CLUSTER, VACUUM FULL, TRUNCATE, SET LOGGED) do not come by here, or have other reasons.
 CREATE FUNCTION onerepl.note_rewrite() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 BEGIN
     IF pg_event_trigger_table_rewrite_reason() & 6 <> 0 THEN
         UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = pg_event_trigger_table_rewrite_oid();
@@ -28,7 +28,7 @@ COMMENT ON FUNCTION onerepl.note_rewrite() IS
 -- its rows along.
 CREATE FUNCTION onerepl.adjust_partitions() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     partition record;
 BEGIN

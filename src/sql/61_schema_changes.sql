@@ -56,7 +56,8 @@ CREATE FUNCTION onerepl.changed_tables() RETURNS TABLE (relation oid, direct boo
         FROM reached AS r CROSS JOIN LATERAL (
             SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = r.relation
             UNION ALL
-            SELECT c.oid FROM pg_type AS y JOIN pg_class AS c ON c.reloftype = y.oid WHERE y.typrelid = r.relation
+            -- No index leads from a type to the tables that are of it.
+            SELECT c.oid FROM pg_class AS y JOIN pg_class AS c ON c.reloftype = y.reltype WHERE y.oid = r.relation AND y.relkind = 'c'
         ) AS b (relation)
     )
     SELECT r.relation, n.relation IS NOT NULL
@@ -84,7 +85,7 @@ COMMENT ON FUNCTION onerepl.record_changed_tables() IS
 
 CREATE FUNCTION onerepl.note_ddl() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     made record;
 BEGIN
@@ -212,7 +213,7 @@ runs did to tables that it names, or that inherit from them, is not among it.';
 
 CREATE FUNCTION onerepl.note_drops() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     gone record;
 BEGIN

@@ -343,7 +343,7 @@ COMMENT ON FUNCTION onerepl.check_told_schema(int, text) IS 'Errors: 42501 unles
 
 CREATE FUNCTION onerepl.check_told_commands() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     link int := onerepl.telling_link();
 BEGIN
@@ -362,7 +362,7 @@ COMMENT ON FUNCTION onerepl.check_told_commands() IS
 
 CREATE FUNCTION onerepl.check_told_drops() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp AS $$
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     link int := onerepl.telling_link();
 BEGIN

@@ -1,6 +1,6 @@
 -- Every function: signature, search_path, comment, rights.
 BEGIN;
-SELECT plan(50);
+SELECT plan(51);
 
 CREATE TEMPORARY VIEW ours AS
     SELECT p.oid, p.proname, p.prosecdef, p.proconfig, p.proacl, p.proowner, p.prolang, p.prorettype, p.provolatile, n.nspname,
@@ -80,6 +80,8 @@ SELECT is_empty($$SELECT signature FROM ours
                     AND obj_description(oid, 'pg_proc') NOT LIKE '%Errors: %'$$, 'the comments tell the errors');
 SELECT is_empty($$SELECT evtname FROM pg_event_trigger WHERE evtname ~ '^!?onerepl' AND evtenabled <> 'A'$$, 'event triggers fire always');
 SELECT results_eq($$SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^!?onerepl'$$, ARRAY[7::bigint], 'there are seven of them');
+-- Every CREATE TABLE of a database with many tables would be compiled.
+SELECT is_empty($$SELECT signature FROM ours WHERE prorettype = 'event_trigger'::regtype AND NOT 'jit=off' = ANY (proconfig)$$, 'and they are not compiled');
 
 SELECT * FROM finish();
 ROLLBACK;
