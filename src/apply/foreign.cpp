@@ -283,14 +283,20 @@ bool takes_statement(Batch& batch, Oid part, Oid owner) {
 }  // namespace
 
 bool has_foreign_partitions(Oid relation) {
-    refresh_known();
-    bool found;
-    Known* entry = static_cast<Known*>(hash_search(known, &relation, HASH_FIND, &found));
-    if (found) return entry->has_foreign;
-    const bool has_foreign = look_for_foreign(relation);
-    refresh_known();  // locks may have brought news
-    entry = static_cast<Known*>(hash_search(known, &relation, HASH_ENTER, &found));
-    entry->has_foreign = has_foreign;
+    constexpr int tries = 3;  // others may change the catalog all the time
+    bool has_foreign = false;
+    for (int i = 0; i < tries; i++) {
+        refresh_known();
+        bool found;
+        const Known* const entry =
+            static_cast<const Known*>(hash_search(known, &relation, HASH_FIND, &found));
+        if (found) return entry->has_foreign;
+        has_foreign = look_for_foreign(relation);
+        // What came meanwhile may be news of this very table: such an answer is not kept (P21).
+        if (known_is_stale) continue;
+        static_cast<Known*>(hash_search(known, &relation, HASH_ENTER, &found))->has_foreign = has_foreign;
+        break;
+    }
     return has_foreign;
 }
 

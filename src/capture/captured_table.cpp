@@ -28,6 +28,8 @@ HTAB* tables = nullptr;
 CapturedTable* last_used = nullptr;
 bool any_uncommitted = false;
 bool any_partition = false;
+/// A partition whose root is not known yet: any table may be it.
+CapturedTable* without_root = nullptr;
 
 template <class Each>
 void for_each_table(Each each) {
@@ -47,6 +49,7 @@ void relation_changed(Datum, Oid relation) {
                    static_cast<CapturedTable*>(hash_search(tables, &relation, HASH_FIND, nullptr))) {
         table->valid = false;
     }
+    if (without_root != nullptr) without_root->valid = false;
     if (!any_partition || !OidIsValid(relation)) return;
     for_each_table([relation](CapturedTable& table) {
         if (table.root == relation) table.valid = false;
@@ -208,12 +211,14 @@ void note_file(CapturedTable& table, Relation relation) {
 }
 
 void refresh(CapturedTable& table, Relation relation) {
+    if (relation->rd_rel->relispartition) without_root = &table;
     const log::Layout layout = log::layout_of(relation);
+    table.root = layout.root;
+    any_partition |= OidIsValid(table.root);
+    without_root = nullptr;
     const Bytes encoded = log::encode_layout(layout);
     const bool known = table.memory && same_bytes(encoded, table.layout, table.layout_size);
     if (!known || table.renders) rebuild(table, layout, encoded, relation);
-    table.root = layout.root;
-    any_partition |= OidIsValid(table.root);
     pg::call([&] {
         describe(table, encoded);
         const Tracked tracked = how_tracked(relation);
@@ -241,6 +246,7 @@ CapturedTable& captured_table(Relation relation) {
                 refresh(*table, relation);
             } catch (...) {
                 table->valid = false;
+                without_root = nullptr;
                 throw;
             }
         });

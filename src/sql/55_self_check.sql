@@ -155,7 +155,7 @@ CREATE FUNCTION onerepl.capture_problems() RETURNS TABLE (relation oid, kind tex
            format('Use ALTER TABLE %s SET LOGGED.', m.name)
     FROM onerepl.tracked_member AS m WHERE m.relpersistence = 'u'
     UNION ALL
-    SELECT c.relation, 'rewritten', format('ALTER TABLE gave the rows of table %s new values, which were not captured', m.name),
+    SELECT c.relation, 'rewritten', format('ALTER TABLE gave the rows of table %s new values, or a filter of it another meaning, and that was not captured', m.name),
            format('Make the same change on the central, unless its link does so itself (onerepl_set_ddl), compare the table with onerepl_verify, then call onerepl_add_table(%L).', m.root::regclass)
     FROM onerepl.checked AS c JOIN onerepl.tracked_member AS m ON m.relation = c.relation WHERE c.rewritten
     UNION ALL

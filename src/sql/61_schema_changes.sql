@@ -75,7 +75,7 @@ DECLARE
     changed record;
 BEGIN
     FOR changed IN SELECT * FROM onerepl.changed_tables() LOOP
-        PERFORM onerepl.check_filters(changed.relation);
+        PERFORM onerepl.check_filters(changed.relation), onerepl.note_filters(changed.relation);
         UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = changed.relation AND onerepl.has_other_values(changed.relation);
         PERFORM onerepl.record_running_statement(changed.relation, changed.direct);
     END LOOP;

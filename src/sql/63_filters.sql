@@ -2,11 +2,11 @@
 CREATE FUNCTION onerepl.column_shapes(relation regclass) RETURNS TABLE (name name, shape text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT a.attname, format('%s %s %s', a.attname, a.atttypid, a.attgenerated) FROM pg_attribute AS a
+    SELECT a.attname, format('%s %s %s %s', a.attname, a.atttypid, a.attcollation, a.attgenerated) FROM pg_attribute AS a
     WHERE a.attrelid = column_shapes.relation AND a.attnum > 0 AND NOT a.attisdropped
 $$;
 COMMENT ON FUNCTION onerepl.column_shapes(regclass) IS
-'The columns of a table, and what a filter that uses them depends on: name, type, generated or not.';
+'The columns of a table, and what a filter that uses them depends on: name, type, collation, generated or not.';
 
 CREATE FUNCTION onerepl.check_row_filter(relation regclass, rows text) RETURNS name[]
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_check_row_filter'
@@ -88,6 +88,21 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.check_filters(regclass) IS 'Error 2BP01 if a filter of a table that was altered no longer works.';
+
+CREATE FUNCTION onerepl.note_filters(relation regclass) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp AS $$
+    WITH other AS (
+        UPDATE onerepl.filter AS f SET uses = onerepl.check_filter(f.relation, f.rows, f.columns)
+            WHERE f.relation = note_filters.relation AND f.newest
+              AND NOT f.uses <@ ARRAY(SELECT c.shape FROM onerepl.column_shapes(note_filters.relation) AS c)
+            RETURNING f.link
+    )
+    UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = note_filters.relation AND EXISTS (SELECT FROM other)
+$$;
+COMMENT ON FUNCTION onerepl.note_filters(regclass) IS
+'Notes for the self-check that a filter works still, but may mean something else: a column that it looks at has got another type or
+collation (P21).';
 
 CREATE FUNCTION onerepl_set_filter(link text, relation regclass, rows text DEFAULT NULL, columns text[] DEFAULT NULL,
                                    refresh text DEFAULT 'repair') RETURNS void

@@ -59,6 +59,7 @@ is(journal('grown', 'begins anew: the table has got another key'), '1', 'grown: 
 # --- the same column, in another order: under that of the locale, a comes before B
 $_->safe_psql('postgres', q(CREATE TABLE collated (k text COLLATE "C" PRIMARY KEY); INSERT INTO collated SELECT x || to_char(n, '0000') FROM generate_series(1, 500) AS n, unnest('{B,a}'::text[]) AS x)) for $pair->nodes;
 $pair->track('collated');
+OneReplTest::apply_statements($pair->node_b);
 for my $method ('empty', 'repair')
 {
 	$pair->b('SET onerepl.allow_writes = on; DELETE FROM collated WHERE k ~ \'77\'');
@@ -122,6 +123,23 @@ $pair->a("SELECT onerepl_set_filter('hq', 'filtered', 'a > 60')");
 resume('filtered');
 is($pair->b('SELECT count(*) FROM filtered'), '941', 'filtered: repaired');
 
+# --- one that works still, but means something else: by another collation, which rewrites nothing, a comes before B
+$_->safe_psql('postgres', q(CREATE TABLE meaning (a int PRIMARY KEY, f text COLLATE "C"); INSERT INTO meaning VALUES (1, 'a'), (2, 'A'), (3, 'C'))) for $pair->nodes;
+$pair->track('meaning');
+OneReplTest::apply_statements($pair->node_b);
+$pair->a(q(SELECT onerepl_set_filter('hq', 'meaning', 'f > ''B''')));
+resume('meaning');
+is($pair->b("SELECT string_agg(f, ' ' ORDER BY a) FROM meaning"), 'a C', 'meaning: the filter holds');
+$pair->a('ALTER TABLE meaning ADD g int');
+my $problems = "SELECT onerepl.self_check(); SELECT string_agg(kind, ',') FROM onerepl.problem WHERE relation = 'meaning'::regclass";
+is($pair->a($problems) =~ s/.*\n//r, '', 'another column means nothing to it');
+$pair->a('ALTER TABLE meaning ALTER f TYPE text COLLATE "und-x-icu"');
+is($pair->a($problems) =~ s/.*\n//r, 'rewritten', 'another collation of its column is a problem');
+$pair->a("SELECT onerepl_refresh('hq', 'meaning', 'repair'), onerepl_add_table('meaning')");
+resume('meaning');
+is($pair->b("SELECT string_agg(f, ' ' ORDER BY a) FROM meaning"), 'C', 'until the table was made right');
+is($pair->a($problems) =~ s/.*\n//r, '', 'and then it is over');
+
 # --- one whose column an inheritance parent would take along
 $pair->a('CREATE TABLE parent (a int, f int); CREATE TABLE child (PRIMARY KEY (a)) INHERITS (parent)');
 $pair->b('CREATE TABLE child (a int PRIMARY KEY, f int)');
@@ -150,7 +168,7 @@ $pair->a("SELECT onerepl_set_filter('hq', 'virtual', 'b > 0', '{b}', refresh => 
 my @equal = qw(swapped grown verified ranged collated);
 $pair->wait_settled;
 $pair->wait_identical(@equal);
-$pair->verify_equal(@equal, qw(filtered child virtual), [ 'moved', 'moved_here' ]);
+$pair->verify_equal(@equal, qw(filtered child virtual meaning), [ 'moved', 'moved_here' ]);
 is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed');
 $pair->finish;
 done_testing();
