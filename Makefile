@@ -65,17 +65,18 @@ SIM_SCHEDULES ?= 100000
 SIM_SCHEDULES_ASAN ?= 2000
 FUZZ_SECONDS  ?= 60
 
-.PHONY: help deps parallel system-install demo test test-unit test-sim test-fuzz test-regress test-pgtap \
-        test-tap test-valgrind format-check format lint bench
+.PHONY: help deps parallel system-install install-docs uninstall-docs docs demo test test-docs test-unit test-sim test-fuzz \
+        test-regress test-pgtap test-tap test-valgrind format-check format lint bench
 
 help:
 	@echo 'make deps      install the Debian packages that are missing'
 	@echo 'make           build;  make install  install into the server of pg_config'
 	@echo 'make demo      two throw-away servers, a load, faults, a comparison (KEEP=1: leave them running)'
-	@echo 'make test      everything: lint test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
+	@echo 'make test      everything: lint test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
 	@echo 'make test-tap TAP=test/t/001_basic.pl   one file'
 	@echo 'make test-valgrind   TAP with the servers under valgrind, one hour and more; not part of make test'
 	@echo 'make lint      formatting and clang-tidy;  make format  reformat'
+	@echo 'make docs      docs/functions.md anew from the comments in src/sql; mkdocs build makes a site of the pages'
 	@echo 'make bench     benchmarks'
 
 deps:
@@ -88,12 +89,28 @@ parallel:
 system-install: parallel
 	@$(SUDO) $(MAKE) -s install PG_CONFIG="$(PG_CONFIG)"
 
+# The pages keep their folders, so that links between them stay good. Hints name them.
+DOC_FILES  = README.md CHANGELOG.md $(shell find docs -name '*.md' | sort)
+DOC_FOLDER = $(DESTDIR)$(docdir)/onerepl
+install: install-docs
+install-docs:
+	@for file in $(DOC_FILES); do $(INSTALL) -D -m 644 "$$file" "$(DOC_FOLDER)/$$file"; done
+uninstall: uninstall-docs
+uninstall-docs:
+	@rm -rf "$(DOC_FOLDER)"
+
+docs: system-install
+	@$(SERVERS) test/lib/with_server test/lib/functions_page >build/functions.md && mv build/functions.md docs/functions.md
+
 demo: deps
 	@$(MAKE) system-install
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
 test:
-	@$(MAKE) -j1 lint test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+	@$(MAKE) -j1 lint test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+
+test-docs:
+	@test/docs/check.py
 
 # Unit tests, and some schedules of the simulation, run with AddressSanitizer and UBSan; the long simulation without, for speed.
 build/%/Makefile: CMakeLists.txt

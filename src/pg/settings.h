@@ -1,4 +1,4 @@
-// The settings of postgresql.conf (prefix `onerepl.`). README.md has the table for administrators.
+// The settings of postgresql.conf (prefix `onerepl.`). docs/settings.md has the table for administrators.
 #pragma once
 
 #include "core/types.h"

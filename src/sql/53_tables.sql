@@ -152,7 +152,7 @@ BEGIN
         RAISE EXCEPTION 'table % can not be tracked', track.relation USING
             ERRCODE = refused.code,
             DETAIL = format('%s.', upper(left(refused.reason, 1)) || substr(refused.reason, 2)),
-            HINT = coalesce(refused.hint, 'README.md lists what can not be tracked, and why.');
+            HINT = coalesce(refused.hint, 'The page limits.md lists what cannot be tracked, and why.');
     END IF;
     IF EXISTS (SELECT FROM pg_inherits AS i JOIN pg_class AS k ON k.oid = i.inhrelid
                WHERE i.inhparent = track.relation AND NOT k.relispartition) THEN
@@ -251,7 +251,7 @@ BEGIN
         END IF;
         IF refused.code IS NOT NULL THEN
             RAISE WARNING 'table % can not be tracked: %', relation, refused.reason USING
-                ERRCODE = refused.code, HINT = coalesce(refused.hint, 'README.md lists what can not be tracked, and why.');
+                ERRCODE = refused.code, HINT = coalesce(refused.hint, 'The page limits.md lists what cannot be tracked, and why.');
             PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s of schema %I can not be tracked: %s', relation,
                                                                 schema_name, refused.reason), refused.hint);
         ELSE

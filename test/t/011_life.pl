@@ -99,7 +99,7 @@ isnt($pair->node_a->safe_psql('restored', 'SELECT id FROM onerepl.database'), $p
 is($pair->node_a->safe_psql('restored', 'SELECT coalesce(max(last), 0) < 50 FROM onerepl.batch'), 't', 'the log is not');
 sleep 2;
 is($pair->b("SELECT state ~ '^stopped' FROM onerepl_status()"), 'f', 'the restored copy does not disturb the link of the original');
-# The restored one takes over, as README.md says: what the filter keeps back does not leave it.
+# The restored one takes over, as docs/backup.md says: what the filter keeps back does not leave it.
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'restored'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'postgres'") eq '0' }, 30), 'the original rests');
 $pair->b("SELECT onerepl_restart_link('branch')");

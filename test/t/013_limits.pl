@@ -72,7 +72,7 @@ grow(1000);
 cmp_ok(time - $begin, '<', 10, 'writers go on');
 $pair->node_b->start;
 
-# --- the cure, as the status and README.md have it, holds
+# --- the cure, as the status and docs/stopped-links.md have it, holds
 $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 $pair->wait_identical('t', { name => 'equal again', deadline => 90 });

@@ -1,4 +1,4 @@
-# A central that was restored from its dump and takes over, as README.md says: what its administrator decided (targets, branches, what a
+# A central that was restored from its dump and takes over, as docs/backup.md says: what its administrator decided (targets, branches, what a
 # link may write, whether it executes statements) holds there, so that rows go where they went before, and nowhere else.
 use strict;
 use warnings;
