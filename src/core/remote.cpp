@@ -27,6 +27,7 @@ void Remote::configure(const RemoteConfig& config) {
     config_.max_in_flight = std::max<std::size_t>(config_.max_in_flight, 1);
     config_.batch_bytes = std::max<std::uint64_t>(config_.batch_bytes, 1);
     sent_.set_reply_timeout(config_.reply_timeout);
+    outage_.set_pace(knock_interval(), std::clamp(config_.reply_timeout, knock_interval(), longest_back_off));
 }
 
 void Remote::numbered(Number last) {
@@ -63,8 +64,12 @@ void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::spa
     const std::optional<Identity> own = own_identity(header);  // may throw, so nothing has changed yet
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
-    contact_found(now, body);
-    if (!header.taken && header.stop == Stop::none) return not_taken(now, body);
+    last_answered_ = std::max(last_answered_, body.departure);
+    if (outage_.contact_found(now, !body.carried.empty())) tell_outage_over();
+    if (!header.taken && header.stop == Stop::none) {
+        outage_.not_taken(now, body.departure, departures_);
+        return settle();
+    }
     check_history(body, header, own);
     if (position_.stop == Stop::none) {
         mark_sent(body);
@@ -81,15 +86,13 @@ void Remote::unanswered(Time now, BodyId id, std::string_view reason) {
     // Its numbers are no longer on their way: those that were in L are formed again by R1b.
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
-    contact_lost(now, body, reason);
-    settle();
-}
-
-/// P10: the body named no answer of this start of the link, so B let it be; the next one will. Should B
-/// refuse that one too, the rest of the tries take their time (P22).
-void Remote::not_taken(Time now, const BodyInFlight& body) {
-    if (not_taken_to_ > 0 && body.departure > not_taken_to_) retry_at_ = now + knock_interval();
-    not_taken_to_ = departures_;
+    // One journal line at an outage's begin.
+    if (outage_.contact_lost(now, body.departed, !body.carried.empty()))
+        journal_.write({Level::warning,
+                        "P16",
+                        "no answer from the central: " + std::string(reason),
+                        "Check the central, the network and the link's URL.",
+                        {}});
     settle();
 }
 
@@ -193,48 +196,8 @@ void Remote::enqueue(const TransferConfirmation& confirmation) {
     }
 }
 
-/// P16, P22: what could not be delivered is followed by knocks, small and soon, and is itself tried again
-/// with doubling back-off, counted by tries, not by the bodies that one outage took. One journal line at an
-/// outage's begin.
-void Remote::contact_lost(Time now, const BodyInFlight& body, std::string_view reason) {
-    if (last_answer_ && *last_answer_ >= body.departed) return;   // one body was lost; the channel works
-    if (failures_ > 0 && body.departed <= last_failure_) return;  // another victim of the same try
-    if (failures_ == 0)
-        journal_.write({Level::warning,
-                        "P16",
-                        "no answer from the central: " + std::string(reason),
-                        "Check the central, the network and the link's URL.",
-                        {}});
-    ++failures_;
-    last_failure_ = now;
-    retry_at_ = now + knock_interval();
-    if (body.carried.empty()) {
-        out_of_reach_ = true;
-        return;
-    }
-    const Time longest = std::clamp(config_.reply_timeout, knock_interval(), longest_back_off);
-    const Time delay = knock_interval() << std::min<std::uint32_t>(transfer_failures_++, 16);
-    transfers_at_ = now + std::min(delay, longest);
-}
-
-/// An answered knock ends an outage, but says nothing about a body that failed while the central was in
-/// reach.
-void Remote::contact_found(Time now, const BodyInFlight& body) {
-    last_answer_ = now;
-    last_answered_ = std::max(last_answered_, body.departure);
-    if (failures_ == 0) return;
-    if (!out_of_reach_ && transfer_failures_ > 0 && body.carried.empty()) {
-        retry_at_ = std::max(now, std::min(transfers_at_, now + knock_interval()));
-        return;
-    }
-    outage_over();
-}
-
-void Remote::outage_over() {
+void Remote::tell_outage_over() {
     journal_.write({Level::information, "P16", "the central answers again", "", {}});
-    failures_ = transfer_failures_ = 0;
-    retry_at_ = transfers_at_ = 0;
-    out_of_reach_ = false;
 }
 
 void Remote::settle() {

@@ -13,6 +13,7 @@
 
 #include "core/body.h"
 #include "core/journal.h"
+#include "core/outage.h"
 #include "core/sent_runs.h"
 
 #include <functional>
@@ -151,7 +152,7 @@ class Remote {
     bool wants_numbering() const { return state_request_.has_value() && !numbered_since_request_; }
     Stop stopped() const { return position_.stop; }
     /// P16: the last try brought no answer.
-    bool is_waiting_after_failure() const { return failures_ > 0; }
+    bool is_waiting_after_failure() const { return outage_.is_on(); }
     Number last() const { return last_; }
     /// State of the record n; n in (start, M_a].
     RecordState state_of(Number n) const;
@@ -188,7 +189,6 @@ class Remote {
     };
 
     // remote.cpp: what comes in
-    void not_taken(Time now, const BodyInFlight& body);
     std::optional<Identity> own_identity(const CentralHeader& header);
     void check_history(const BodyInFlight& body, const CentralHeader& header,
                        const std::optional<Identity>& own);
@@ -197,9 +197,7 @@ class Remote {
     void mark_held(Time now);
     void enqueue(const BodyInFlight& body, std::span<const Message> messages);
     void enqueue(const TransferConfirmation& confirmation);
-    void contact_lost(Time now, const BodyInFlight& body, std::string_view reason);
-    void contact_found(Time now, const BodyInFlight& body);
-    void outage_over();
+    void tell_outage_over();
     void became_sent(Range range, Time since, std::uint64_t departure);
     void settle();
     bool barred() const;
@@ -222,7 +220,6 @@ class Remote {
     Time keep_alive_at() const;
     bool state_is_due(Time now) const;
     bool may_depart(Time now) const;
-    bool must_knock(Time now) const;
     Time knock_interval() const;
     Time contact_interval() const;
     bool keep_alive_due(Time now) const;
@@ -274,16 +271,9 @@ class Remote {
     std::pair<Number, Number> first_transaction_{
         0, 0};  // S_b + 1 and the end of its transaction, as last looked up
     std::optional<Time> last_departure_;
-    std::optional<Time> last_answer_;
     std::uint64_t last_answered_ = 0;  // departure of the latest body that was answered
     Time last_told_ = 0;               // when `central_` was told
-    std::uint32_t failures_ = 0;       // outages' tries without an answer
-    Time last_failure_ = 0;
-    Time retry_at_ = 0;                    // nothing leaves before
-    std::uint64_t not_taken_to_ = 0;       // bodies up to here may not know of this start at B
-    bool out_of_reach_ = false;            // a knock got no answer: only knocks go until one does
-    std::uint32_t transfer_failures_ = 0;  // tries in a row of bodies with transfers
-    Time transfers_at_ = 0;                // no transfers before
+    Outage outage_;
     std::optional<Number> told_blocked_;
 };
 

@@ -30,7 +30,7 @@ bool is_empty(const Outgoing& outgoing) {
 std::optional<Outgoing> Remote::next(Time now) {
     look_at_queue(now);
     if (!may_depart(now)) return std::nullopt;
-    if (must_knock(now)) return Outgoing{};
+    if (position_.stop == Stop::none && outage_.must_knock(now)) return Outgoing{};
     Outgoing outgoing;
     if (position_.stop == Stop::none && !resting_) {
         outgoing.confirmation_request = overdue(now);
@@ -40,7 +40,7 @@ std::optional<Outgoing> Remote::next(Time now) {
         if (state_is_due(now) && !carries_transfers(outgoing)) outgoing.remote_state = state_request_;
     }
     // What could not be delivered need not be any more.
-    if (is_empty(outgoing) && failures_ > 0 && !resting_) outage_over();
+    if (is_empty(outgoing) && !resting_ && outage_.nothing_to_send()) tell_outage_over();
     if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
     if (central_ && central_->started && central_->held > central_->written)
         outgoing.witness = std::min(central_->held, last_);
@@ -66,7 +66,7 @@ bool Remote::state_is_due(Time now) const {
 }
 
 std::size_t Remote::most_in_flight() const {
-    return central_ && failures_ == 0 ? config_.max_in_flight : 1;
+    return central_ && !outage_.is_on() ? config_.max_in_flight : 1;
 }
 
 /// P22: what had no answer for Tr keeps nothing else back: neither contact nor the bodies behind it.
@@ -97,14 +97,7 @@ std::optional<Remote::BodyId> Remote::overtaken(Time now) const {
 
 /// P16: one body at a time until the first answer, and after a failure not before the back-off is over.
 bool Remote::may_depart(Time now) const {
-    return waiting_bodies(now) < most_in_flight() && now >= retry_at_;
-}
-
-/// After a failure the next body is empty: it costs nothing, so it may go soon, and its answer tells at once
-/// when the central is back.
-bool Remote::must_knock(Time now) const {
-    if (failures_ == 0 || position_.stop != Stop::none) return false;
-    return out_of_reach_ || now < transfers_at_ || last_answer_.value_or(0) < last_failure_;
+    return waiting_bodies(now) < most_in_flight() && now >= outage_.retry_at();
 }
 
 Time Remote::knock_interval() const {
@@ -113,7 +106,7 @@ Time Remote::knock_interval() const {
 
 /// Ti, but a link that is not in step looks more often whether it can go on (P22).
 Time Remote::contact_interval() const {
-    return position_.confirmed < last_ ? std::min(config_.send_interval, knock_interval())
+    return position_.confirmed < last_ ? std::min(config_.send_interval, longest_knock_interval)
                                        : config_.send_interval;
 }
 
@@ -302,7 +295,8 @@ Time Remote::wake_at() const {
             wake = std::min(wake, *state_told_ + knock_interval());
     }
     // After a failure something is always worth a try.
-    return std::max(failures_ > 0 ? retry_at_ : std::max(wake, retry_at_), place_in_flight_at());
+    return std::max(outage_.is_on() ? outage_.retry_at() : std::max(wake, outage_.retry_at()),
+                    place_in_flight_at());
 }
 
 }  // namespace onerepl
