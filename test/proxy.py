@@ -31,6 +31,7 @@ FAULTS = {
     "reorder": "hold the request back until a later one has passed",
     "damage": "change bytes of the request or the answer",
     "cut": "break the request or the answer off in the middle",
+    "half": "pass the first half of the answer on, and keep the connection for the time of a delay",
     "strange": "answer as a proxy or a login page would",
     "down": "begin an outage (see --outage)",
 }
@@ -137,6 +138,10 @@ class Lost(Exception):
         self.last = last
 
 
+class Held(Lost):
+    """The same, but the connection stays."""
+
+
 class Proxy:
     def __init__(self, arguments):
         self.settings = Settings(arguments)
@@ -177,6 +182,9 @@ class Proxy:
                 await writer.drain()
         except Lost as lost:
             writer.write(lost.last)
+            if isinstance(lost, Held):
+                await writer.drain()
+                await self.pause()
         except (ConnectionError, OSError, asyncio.IncompleteReadError, ValueError):
             pass
         finally:
@@ -207,6 +215,9 @@ class Proxy:
             self.spawn(self.deliver_later(self.random.choice(self.old_requests)))
         if self.happens("cut"):
             await self.cut(request)
+        if self.happens("half"):
+            encoded = (await self.deliver(request.encode())).encode()
+            raise Held(encoded[: len(encoded) // 2])
         if self.happens("damage"):
             answer = await self.damaged_exchange(request)
         else:

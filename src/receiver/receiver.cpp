@@ -25,6 +25,7 @@ namespace {
 constexpr const char* path = "/onerepl/v1/messages";
 constexpr const char* content_type = "application/vnd.onerepl";
 constexpr Time longest_wait = 5 * second;
+constexpr Time rest_after_failure = 1 * second;
 
 class Receiver : public http::Handler {
   public:
@@ -37,7 +38,7 @@ class Receiver : public http::Handler {
             Time wait = longest_wait;
             if (now >= listen_at_) open_port();
             if (server_) worker::attempt([&] { server_->turn(now); });
-            if (now >= look_at_) worker::attempt([&] { wait = look(); });
+            if (now >= look_at_) wait = look_and_rest();
             worker::attempt([&] { refusals_.flush(now); });
             if (index_ == 0) housekeeping_.turn(now);
             poller_.arm();
@@ -131,6 +132,23 @@ class Receiver : public http::Handler {
         return response;
     }
 
+    /// P22: an error that is nobody's is every link's, and is followed by a rest.
+    Time look_and_rest() {
+        Time wait = rest_after_failure;
+        worker::Fault fault;
+        if (worker::attempt([&] { wait = look(); }, &fault)) return wait;
+        look_at_ = worker::now() + rest_after_failure;
+        links_.each([&](LinkReceiver& link) { link.put_off(report_of(fault)); });
+        return rest_after_failure;
+    }
+
+    static pg::ErrorReport report_of(const worker::Fault& fault) {
+        pg::ErrorReport report;
+        report.sqlstate = fault.sqlstate;
+        report.message = fault.what;
+        return report;
+    }
+
     /// Looks at all links without a body, and gives how long that can wait.
     Time look() {
         pg::in_transaction([&] {
@@ -141,7 +159,10 @@ class Receiver : public http::Handler {
         Time heard_from = 0;
         links_.each([&](LinkReceiver& link) { heard_from = std::max(heard_from, link.deaf_until()); });
         links_.each([&](LinkReceiver& link) {
-            worker::attempt([&] { wait = std::min(wait, link.look(heard_from)); });
+            worker::Fault fault;
+            if (worker::attempt([&] { wait = std::min(wait, link.look(heard_from)); }, &fault)) return;
+            wait = std::min(wait, rest_after_failure);
+            link.put_off(report_of(fault));
         });
         wait = std::max(wait, 10 * millisecond);
         look_at_ = worker::now() + wait;

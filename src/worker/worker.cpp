@@ -153,7 +153,7 @@ bool attempt(const std::function<void()>& turn, Fault* fault) {
         return true;
     } catch (const pg::Error& error) {
         report_and_abort(memory, error.what(), error.report().detail);
-        if (fault != nullptr) *fault = {error.what(), pg::is_transient(error.sqlstate())};
+        if (fault != nullptr) *fault = {error.what(), pg::is_transient(error.sqlstate()), error.sqlstate()};
     } catch (const std::exception& error) {
         report_and_abort(memory, error.what(), {});
         if (fault != nullptr) *fault = {error.what()};

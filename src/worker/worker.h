@@ -50,6 +50,7 @@ class Waiter {
 struct Fault {
     std::string what;
     bool transient = false;  // it may pass by itself
+    std::string sqlstate = "XX000";
 };
 
 /// Runs `turn`. On an error the transaction is aborted, the error goes to the server log, and false comes

@@ -41,5 +41,18 @@ for ([ '53100', 'no space is left' ], [ '55P03', 'a lock is held' ], [ '23514', 
 	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: B is in step again");
 	OneReplTest::poll_ok($pair->node_a, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: A, too");
 }
+
+# --- nobody sends: what fails while B looks by itself is told, too
+$pair->node_a->stop;
+$pair->b(<<'SQL');
+CREATE FUNCTION no_journal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the journal is broken' USING ERRCODE = '53100'; END $$;
+CREATE TRIGGER breaks BEFORE INSERT ON onerepl.journal_entry FOR EACH ROW EXECUTE FUNCTION no_journal();
+ALTER TABLE onerepl.journal_entry ENABLE ALWAYS TRIGGER breaks;
+SQL
+OneReplTest::poll_ok($pair->node_b,
+	"SELECT state = 'put off' AND last_error = 'the journal is broken (SQLSTATE 53100)' FROM onerepl_status()", 'B says what keeps it from looking');
+$pair->b('DROP TRIGGER breaks ON onerepl.journal_entry');
+$pair->node_a->start;
+OneReplTest::poll_ok($_, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", 'in step again: ' . $_->name) for $pair->nodes;
 $pair->finish;
 done_testing();
