@@ -95,7 +95,7 @@ CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_d
                WHEN 4 THEN 'Look at url and secret at both ends, and correct them with onerepl_change_link. If the other database is the right one, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction unless the tables are equal.'
                WHEN 5 THEN 'Write in one of the two only. To replicate again, call onerepl_restart_link at the central, then at the remote, there with onerepl_refresh in one transaction.'
                WHEN 6 THEN 'Find and stop the other copy of the remote first. ' || onerepl.new_start(l, p.s) END
-           || coalesce(format(' Seen: %s.', l.stop_detail), '')
+           || coalesce(' Seen: ' || l.stop_detail || '.', '')
     FROM (SELECT CASE l.role WHEN 'central' THEN onerepl.written_to(l.id) ELSE 0 END AS s) AS p
     WHERE l.stop <> 0
 $$;

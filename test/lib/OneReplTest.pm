@@ -393,6 +393,7 @@ sub save
 	my $node = shift;
 	$node->stop;
 	my $copy = $node->basedir . '/older';
+	system_or_bail('rm', '-rf', $copy);
 	system_or_bail('cp', '-a', $node->data_dir, $copy);
 	$node->start;
 	return $copy;
@@ -445,7 +446,7 @@ sub calm_proxy
 	my $self = shift;
 	$self->tell_proxy('/up');
 	return $self->tell_proxy('/set?'
-		  . join '&', map { "$_=0" } qw(loss repeat replay slow reorder damage cut strange down));
+		  . join '&', map { "$_=0" } qw(loss repeat replay slow reorder damage cut half strange down));
 }
 
 sub stop_proxy
