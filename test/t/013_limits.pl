@@ -76,7 +76,21 @@ $pair->node_b->start;
 $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 $pair->wait_identical('t', { name => 'equal again', deadline => 90 });
+my $cured = time;
 stays_below('after the cure');
+
+# --- and still does a minute and some rounds of the purge later, while the log reaches the limit again and again
+for my $round (1 .. 3)
+{
+	my $rotated = $pair->a('SELECT rotated_at FROM onerepl.log_state');
+	do { grow(4000) } while log_size() < 12000000;
+	$pair->wait_identical('t', { name => "round $round: equal" });
+	stays_below("round $round");
+	isnt($pair->a('SELECT rotated_at FROM onerepl.log_state'), $rotated, "round $round: the log was purged");
+}
+my $stopped = 0;
+OneReplTest::wait_for(sub { $stopped = $pair->a('SELECT capture_stopped FROM onerepl.log_state') eq 't'; return $stopped || time - $cured > 60 }, 90);
+ok(!$stopped, 'a minute later capture goes on');
 grow(10);
 $pair->wait_settled('in step', 60);
 $pair->verify_equal('t');
