@@ -99,7 +99,7 @@ uninstall: uninstall-docs
 uninstall-docs:
 	@rm -rf "$(DOC_FOLDER)"
 
-docs: system-install
+docs: system-install | build
 	@$(SERVERS) test/lib/with_server test/lib/functions_page >build/functions.md && mv build/functions.md docs/functions.md
 
 demo: deps

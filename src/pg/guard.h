@@ -8,7 +8,7 @@
 //           destructible locals only; f may capture C++ objects by reference and write plain data through
 //           them.
 //
-// A caught pg::Error has not been undone: either the caller runs in a subtransaction (pg/subtransaction.h) or
+// A caught pg::Error has not been undone: either the caller runs in a subtransaction (pg/transaction.h) or
 // the only legal next step is to abort the transaction.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace onerepl::pg {
 
 /// Runs `work` in a transaction of its own with an active snapshot and SPI connected, and commits. On an
-/// exception the transaction is aborted and the exception goes on. `read_only_snapshot` = true: REPEATABLE
+/// exception the transaction is aborted and the exception goes on. `one_snapshot` = true: REPEATABLE
 /// READ, so that every query of `work` sees the same snapshot. `before_snapshot` runs before it is taken, for
 /// locks that must be older. For background workers only.
 void in_transaction(const std::function<void()>& work, bool one_snapshot = false,

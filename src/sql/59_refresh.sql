@@ -169,7 +169,7 @@ all is read; a restart meanwhile begins it again. Always so with a table without
 From now on, or from start_at, until the last chunk the table''s changes are written at the central tolerantly: an insert of a row that
 is there replaces it, a delete of one that is not there does nothing. Afterwards those are conflicts again.
 With ''repair'', a key of strings is walked through in the order of COLLATE "C": have an index in that order if the table
-is large. A table that several remotes write at the central must not be refreshed: rows of the others would go.
+is large. Of a table for several remotes (onerepl_set_target at the central) only the rows of this branch are emptied, copied and repaired.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed already;
 22023 unknown method or isolation, a number that is not positive, or a range of keys that does not fit.';
 

@@ -58,7 +58,7 @@ while ($text =~ /^```sql\n-- on A\n(.*?)^```/gms)
 OneReplTest::poll_ok($pair->node_b, 'SELECT bool_and(state = $$in step$$) FROM onerepl_status()', 'all are through, and B is in step');
 is($pair->b('SELECT count(*) FROM onerepl.differences'), '0', 'without differences');
 
-my ($status, $page) = $pair->node_a->psql('postgres', slurp_file('docs/make_functions.sql'));
+my ($status, $page) = $pair->node_a->psql('postgres', slurp_file('test/docs/functions_page.sql'));
 is("$page\n", slurp_file('docs/functions.md'), 'docs/functions.md is up to date; else call make docs');
 
 $pair->finish;

@@ -1,4 +1,4 @@
--- Prints docs/functions.md from the comments in the catalog: `make docs`, or psql -XqAt -f docs/make_functions.sql in a database with the extension.
+-- Prints docs/functions.md from the comments in the catalog: `make docs`, or psql -XqAt -f test/docs/functions_page.sql in a database with the extension.
 \pset format unaligned
 \pset tuples_only on
 SELECT $$# Functions and views
