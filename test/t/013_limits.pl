@@ -54,12 +54,12 @@ sub stays_below
 	OneReplTest::poll_ok($pair->node_a, 'SELECT log_size < 12000000 FROM onerepl_status()', "$name: confirmed records go at the limit", deadline => 75);
 	return is($pair->a('SELECT capture_stopped FROM onerepl.log_state'), 'f', "$name: and capture goes on");
 }
+# In all more than the limit. A purge may come between.
 for (1 .. 6)
 {
 	grow(4000);
 	$pair->wait_identical('t');
 }
-cmp_ok(log_size(), '>', 12000000, 'the log is above the limit');
 stays_below('all confirmed');
 is(OneReplTest::journal_count($pair->node_a, level => 'critical'), $critical, 'which is not critical');
 

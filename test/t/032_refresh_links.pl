@@ -26,6 +26,17 @@ INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, 500) AS n;
 INSERT INTO p SELECT n, n % 200, 'v' || n FROM generate_series(1, 1000) AS n;
 SQL
 $pair->wait_identical('t', 'p');
+same_on_c('both centrals');
+
+# The other central has the same rows.
+sub same_on_c
+{
+	my $name = shift;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(OneReplTest::wait_for(sub {
+		!grep { OneReplTest::fingerprint($node_c, $_) ne OneReplTest::fingerprint($pair->node_a, $_) } ('t', 'p')
+	}, 20), "$name: the other central is, too");
+}
 
 sub same_everywhere
 {
@@ -33,9 +44,7 @@ sub same_everywhere
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", "$name: done");
 	$pair->wait_identical('t', 'p', { name => "$name: identical" });
-	ok(OneReplTest::wait_for(sub {
-		!grep { OneReplTest::fingerprint($node_c, $_) ne OneReplTest::fingerprint($pair->node_a, $_) } ('t', 'p')
-	}, 20), "$name: the other central is, too");
+	same_on_c($name);
 	OneReplTest::poll_ok($pair->node_a, 'SELECT bool_and(s = m) FROM onerepl_status()', "$name: all is confirmed");
 	return;
 }
