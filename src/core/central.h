@@ -26,10 +26,10 @@ namespace onerepl {
 struct CentralConfig {
     Time reply_timeout = 30 * second;         // Tr
     Time state_query_interval = 60 * second;  // Ts
-    /// Who speaks, for messages: the address from which the body came.
-    std::string speaker{};
     /// Bytes of transfers that may wait in the queue (P15); the transaction of S_b + 1 may exceed it.
     std::uint64_t room = 256 * 1024 * 1024;
+    /// Who speaks, for messages: the address from which the body came.
+    std::string speaker{};
 };
 
 /// Whole records in B's queue. The loader may merge runs that follow each other; runs may overlap.
