@@ -227,20 +227,22 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(remote, 5, byte(1), BodyError::content);
     expect(remote, 6, big_endian(std::uint16_t{2}), BodyError::content);
     expect(remote, 6, big_endian(std::uint16_t{1}), BodyError::content);  // not compressed
-    expect(remote, 80, byte(0x80), BodyError::content);                   // start beyond the largest number
-    expect(remote, 136, byte(4), BodyError::content);                     // flags
-    expect(remote, 137, byte(6), BodyError::content);                     // stop
-    expect(remote, 138, big_endian(std::uint32_t{2}), BodyError::content);
-    expect(remote, 138, big_endian(std::uint32_t{0xffffffff}), BodyError::content);
-    expect(remote, 142, big_endian(std::uint64_t{0}), BodyError::content);   // batch from 0 on
-    expect(remote, 142, big_endian(std::uint64_t{10}), BodyError::content);  // empty batch
+    expect(remote, 104, byte(0x80), BodyError::content);                  // start beyond the largest number
+    expect(remote, 160, byte(0x80), BodyError::content);                  // oldest
+    expect(remote, 168, byte(0x80), BodyError::content);                  // age
+    expect(remote, 176, byte(4), BodyError::content);                     // flags
+    expect(remote, 177, byte(7), BodyError::content);                     // stop
+    expect(remote, 178, big_endian(std::uint32_t{2}), BodyError::content);
+    expect(remote, 178, big_endian(std::uint32_t{0xffffffff}), BodyError::content);
+    expect(remote, 182, big_endian(std::uint64_t{0}), BodyError::content);   // batch from 0 on
+    expect(remote, 182, big_endian(std::uint64_t{10}), BodyError::content);  // empty batch
     const Body central = body_of_central();
     expect(central, 5, byte(0), BodyError::content);
     expect(central, 80, byte(4), BodyError::content);      // flags
     expect(central, 81, byte(4), BodyError::content);      // flow
-    expect(central, 82, byte(6), BodyError::content);      // stop
-    expect(central, 83, byte(0x80), BodyError::content);   // written
-    expect(central, 123, byte(0x80), BodyError::content);  // failed_at
+    expect(central, 82, byte(7), BodyError::content);      // stop
+    expect(central, 91, byte(0x80), BodyError::content);   // written
+    expect(central, 131, byte(0x80), BodyError::content);  // failed_at
 }
 
 TEST(BodyRefused, LengthsThatAddUpDifferently) {
