@@ -1,4 +1,4 @@
-// Bodies: the authenticated envelope (P1, P2, P9, P10, P15). The layout is PROTOCOL.md, "Bodies".
+// Bodies: the authenticated envelope (P1, P2, P9, P10, P15). The layout is docs/protocol/wire.md, "Bodies".
 #include "core/body.h"
 
 #include "core/bytes.h"

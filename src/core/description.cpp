@@ -1,4 +1,5 @@
-// Table descriptions: what the values of records are. The layout is PROTOCOL.md, "Table descriptions".
+// Table descriptions: what the values of records are. The layout is docs/protocol/wire.md, "Table
+// descriptions".
 #include "core/record.h"
 
 #include "core/bytes.h"

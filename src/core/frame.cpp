@@ -1,4 +1,4 @@
-// Frames: how one message is written (P1). The layout is PROTOCOL.md, "Frames".
+// Frames: how one message is written (P1). The layout is docs/protocol/wire.md, "Frames".
 #include "core/frame.h"
 
 #include "core/bytes.h"

@@ -1,5 +1,5 @@
 // Messages and their frames: one message is one frame, with a header and a checksum of its own (P1).
-// PROTOCOL.md is the byte-for-byte description.
+// docs/protocol/wire.md is the byte-for-byte description.
 #pragma once
 
 #include "core/ranges.h"

@@ -1,4 +1,4 @@
-// The layout of a frame's header, for those who write and read it. PROTOCOL.md, "Frames".
+// The layout of a frame's header, for those who write and read it. docs/protocol/wire.md, "Frames".
 #pragma once
 
 #include "core/frame.h"

@@ -1,5 +1,5 @@
-// Frames: how they are read, and how to go on behind a damaged one (P1, P14). The layout is PROTOCOL.md,
-// "Frames".
+// Frames: how they are read, and how to go on behind a damaged one (P1, P14). The layout is
+// docs/protocol/wire.md, "Frames".
 #include "core/frame.h"
 
 #include "core/bytes.h"

@@ -1,4 +1,4 @@
-// Records: the data of object transfers. The layout is PROTOCOL.md, "Records".
+// Records: the data of object transfers. The layout is docs/protocol/wire.md, "Records".
 #include "core/record.h"
 
 #include "core/bytes.h"

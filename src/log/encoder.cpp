@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t layouts_kept = 1000;
 
-// Flags of a record on the wire, as core/record.cpp writes them (PROTOCOL.md, "Records").
+// Flags of a record on the wire, as core/record.cpp writes them (docs/protocol/wire.md, "Records").
 constexpr std::uint8_t flag_old_key = 1;
 constexpr std::uint8_t flag_cascade = 2;
 constexpr std::uint8_t flag_restart_identity = 4;

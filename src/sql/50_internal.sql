@@ -111,7 +111,7 @@ CREATE FUNCTION onerepl.key_of(signer text, secret text) RETURNS bytea
     SELECT sha256(convert_to(format(E'onerepl 1 %s\n%s', signer, secret), 'UTF8'))
 $$;
 COMMENT ON FUNCTION onerepl.key_of(text, text) IS
-'The key of the bodies of a link''s remote or central (signer), as PROTOCOL.md says: another one each way (P10).';
+'The key of the bodies of a link''s remote or central (signer), as docs/protocol/wire.md says: another one each way (P10).';
 
 CREATE FUNCTION onerepl.set_secret(link onerepl.link, secret text) RETURNS void
     LANGUAGE plpgsql

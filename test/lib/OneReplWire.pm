@@ -1,4 +1,4 @@
-# Bodies and frames written by hand (PROTOCOL.md), good and bad ones, for tests of what a central does with them.
+# Bodies and frames written by hand (docs/protocol/wire.md), good and bad ones, for tests of what a central does with them.
 package OneReplWire;
 
 use strict;

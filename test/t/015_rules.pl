@@ -26,7 +26,7 @@ my %transfers;    # of the remote, by number, as they came
 my %batches;      # the same for the batches of its history, by first number
 my $written = 0;  # S_b that the test tells
 
-# The identity of the remote's history at a number (PROTOCOL.md).
+# The identity of the remote's history at a number (docs/protocol/wire.md).
 sub identity_at
 {
 	my $n = shift;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the test vectors that PROTOCOL.md cites, into the folder of this script.
+"""Writes the test vectors that docs/protocol/wire.md cites, into the folder of this script.
 
-A second implementation of PROTOCOL.md's encodings on purpose, and in another language: the unit tests hold the C++
+A second implementation of docs/protocol/wire.md's encodings on purpose, and in another language: the unit tests hold the C++
 one against it. Vectors are changed only together with the protocol's version; `git diff` must be empty after a run.
 """
 
@@ -451,7 +451,7 @@ def bodies():
     ]
 
 
-COMMON = "Written by make_vectors.py; PROTOCOL.md says how to read it. All of it but names and numbers is hexadecimal."
+COMMON = "Written by make_vectors.py; docs/protocol/wire.md says how to read it. All of it but names and numbers is hexadecimal."
 
 write("records.txt", COMMON + "\nOne record per operation.", records())
 write("descriptions.txt", COMMON + "\nA table description: name, type's schema, type, typmod, key position, generated.", descriptions())
