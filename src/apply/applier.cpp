@@ -49,7 +49,7 @@ std::optional<Run::Problem> Run::step(Mode mode, Number limit) {
     try {
         pg::in_transaction([&] {
             prepare_session();
-            writer_.begin(options_.memory_holds && std::exchange(first_step_, false));
+            writer_.begin(options_.memory_holds && std::exchange(first_step_, false), options_.untold);
             write_and_note(mode, limit);
             if (written_ == outcome_.written) return;
             foreign_ = true;

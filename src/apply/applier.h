@@ -102,6 +102,8 @@ struct Options {
     std::int64_t commit_after = 1'000'000;  // microseconds
     std::size_t max_failures = 1000;
     const Resolutions* resolutions = nullptr;
+    /// Descriptions that the remote does not tell: a record that lacks one fails (P22).
+    std::vector<std::uint64_t> untold;
     /// The last call went well, and since then nobody else has changed the link's descriptions or refreshes:
     /// what is known of them need not be read again.
     bool memory_holds = false;

@@ -32,7 +32,7 @@ class Trial {
         try {
             pg::in_transaction([&] {
                 prepare_session();
-                writer_.begin(false);
+                writer_.begin(false, options_.untold);
                 source_.rewind(next_);
                 try_records();
                 try_checks();

@@ -13,6 +13,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 namespace onerepl::apply {
@@ -36,7 +37,13 @@ Digest digest_of_remote(const Target& target, const Chunk& chunk) {
     std::vector<Value> row;
     ChunkRows rows(chunk.rows);
     if (!rows.next(row) || row.size() != 2) throw pg::Error("22P03", "the chunk holds no digest");
-    return {text_of(target, row[0]), text_of(target, row[1])};
+    Digest digest{text_of(target, row[0]), text_of(target, row[1])};
+    Number count = 0;
+    const char* const end = digest.rows.data() + digest.rows.size();
+    const auto read = std::from_chars(digest.rows.data(), end, count);
+    if (read.ec != std::errc{} || read.ptr != end || count > largest_number)
+        throw pg::Error("22P03", "the chunk holds no count of rows");
+    return digest;
 }
 
 /// A's rows: a list for each column of the key, and one of the rows' digests.

@@ -43,7 +43,8 @@ void spare_others(Batch& batch, const Target& target) {
 
 }  // namespace
 
-void Writer::begin(bool memory_holds) {
+void Writer::begin(bool memory_holds, const std::vector<std::uint64_t>& untold) {
+    untold_ = untold;
     truncates_.clear();
     sequences_.clear();
     sequences_were_reset_ = false;
@@ -256,10 +257,21 @@ bool Writer::may_be_ahead(Oid relation) {
     return ahead;
 }
 
+void Writer::lack(std::uint64_t description) const {
+    if (std::find(untold_.begin(), untold_.end(), description) == untold_.end())
+        throw LackingDescription{description};
+    throw pg::Error(
+        "22P03",
+        "the remote does not tell the table description " + std::to_string(description) +
+            " that the record needs, or not in a way that can be read",
+        "Resolve the record with 'retry', and it is asked for again; or with 'skip', and compare the "
+        "tables (onerepl_verify at the remote).");
+}
+
 /// What is known of a table whether B has it or not.
 Target& Writer::described(std::uint64_t description) {
     Target* target = targets_.find(description);
-    if (target == nullptr) throw LackingDescription{description};
+    if (target == nullptr) lack(description);
     return *target;
 }
 
@@ -295,7 +307,7 @@ void Writer::write_statement() {
     Target* target = nullptr;
     if (record_.statement.captured) {
         target = targets_.find(record_.description);
-        if (target == nullptr) throw LackingDescription{record_.description};
+        if (target == nullptr) lack(record_.description);
     }
     pg::call([&] {
         run_checks(batch_);
@@ -341,6 +353,7 @@ void Writer::set_sequences() {
     for (const auto& [name, at] : sequences_)
         pg::execute("SELECT onerepl.set_sequence($1, $2, $3, $4, $5)",
                     {link_, name.first, name.second, at.last_value, at.is_called});
+    if (!sequences_.empty()) pg::execute("SELECT onerepl.bound_sequences($1)", {link_});
     if (sequences_are_complete_) forget_sequences();
     // After TRUNCATE ... RESTART IDENTITY the values that came before it hold; and A tells of its sequences
     // under the new name of a schema before it tells of the name.

@@ -20,8 +20,8 @@ class Writer {
   public:
     explicit Writer(int link) : link_(link), targets_(link), windows_(link) {}
 
-    /// In a fresh transaction with SPI connected. `memory_holds`: see Options.
-    void begin(bool memory_holds);
+    /// In a fresh transaction with SPI connected. `memory_holds` and `untold`: see Options.
+    void begin(bool memory_holds, const std::vector<std::uint64_t>& untold);
     /// After a rollback of the transaction.
     void abandon();
 
@@ -65,6 +65,7 @@ class Writer {
     void skip_chunk();
     void tell_if_ahead();
     bool may_be_ahead(Oid relation);
+    [[noreturn]] void lack(std::uint64_t description) const;
     Target& described(std::uint64_t description);
     void verify();
     void describe();
@@ -93,6 +94,7 @@ class Writer {
     bool sequences_are_complete_ = false;
     bool schema_was_renamed_ = false;
     ToldStatement told_;
+    std::vector<std::uint64_t> untold_;
 };
 
 }  // namespace onerepl::apply

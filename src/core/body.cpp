@@ -145,7 +145,8 @@ std::optional<CentralHeader> read_central_header(ByteView bytes) {
     header.held = reader.u64();
     header.room = reader.u64();
     header.failed_at = reader.u64();
-    good = good && is_number(header.written) && is_number(header.held) && is_number(header.failed_at);
+    good = good && is_number(header.written) && is_number(header.held) && is_number(header.room) &&
+           is_number(header.failed_at);
     if (!good || !reader.ok() || reader.left() != 0) return std::nullopt;
     return header;
 }

@@ -86,6 +86,7 @@ struct CentralWaits {
     struct RequestedDescription {
         std::uint64_t id;
         Time at;
+        int times;
     } descriptions[8];
 };
 static_assert(std::is_trivially_copyable_v<CentralWaits> && std::is_standard_layout_v<CentralWaits>);
@@ -144,6 +145,9 @@ class Central {
     /// P17: these descriptions are needed before more can be written; `ready` is empty for the rest of this
     /// turn.
     void lacking(std::span<const std::uint64_t> ids);
+    /// P22: descriptions that A was asked for often enough, and has not told in a way that can be read. Each
+    /// is given once; whoever says `lacking` of it again has it asked for as often again.
+    std::vector<std::uint64_t> untold(Time now);
     /// P9 found by the caller (wrong_peer, copies). Critical in the journal, once. `detail`: what was seen;
     /// empty: what the body says of itself.
     void stop(Stop reason, std::string detail = {});

@@ -10,6 +10,8 @@ namespace onerepl {
 
 namespace {
 constexpr std::size_t most_requests_asked = 1000;
+/// A description is asked for so often, Tr between the times, while A is in contact.
+constexpr int most_times_asked = 10;
 
 RangeSet lately_requested(const CentralWaits& waits, Time now, Time reply_timeout) {
     RangeSet numbers;
@@ -192,19 +194,29 @@ void Central::remember_request(Time now, Range numbers) {
 /// P17: a description is asked for like a number.
 std::vector<std::uint64_t> Central::descriptions_not_asked_lately(Time now) {
     std::vector<std::uint64_t> ids;
+    auto& slots = waits_.descriptions;
+    const auto waiting = [&](const CentralWaits::RequestedDescription& slot) {
+        return slot.at != 0 && now - slot.at < config_.reply_timeout;
+    };
     for (std::uint64_t id : lacking_) {
-        auto& slots = waits_.descriptions;
-        const auto waiting = [&](const CentralWaits::RequestedDescription& slot) {
-            return slot.at != 0 && now - slot.at < config_.reply_timeout;
-        };
-        if (std::any_of(std::begin(slots), std::end(slots),
-                        [&](const auto& slot) { return slot.id == id && waiting(slot); }))
-            continue;
-        auto free = std::find_if_not(std::begin(slots), std::end(slots), waiting);
-        if (free == std::end(slots)) break;
-        *free = {id, now};
+        auto slot = std::find_if(std::begin(slots), std::end(slots),
+                                 [&](const auto& each) { return each.at != 0 && each.id == id; });
+        if (slot == std::end(slots)) slot = std::find_if_not(std::begin(slots), std::end(slots), waiting);
+        if (slot == std::end(slots)) break;
+        if (slot->id == id && waiting(*slot)) continue;
+        *slot = {id, now, slot->id == id ? slot->times + 1 : 1};
         fired(Rule::P17);
         ids.push_back(id);
+    }
+    return ids;
+}
+
+std::vector<std::uint64_t> Central::untold(Time now) {
+    std::vector<std::uint64_t> ids;
+    for (CentralWaits::RequestedDescription& slot : waits_.descriptions) {
+        if (slot.times < most_times_asked || now - slot.at < config_.reply_timeout) continue;
+        ids.push_back(slot.id);
+        slot = {};
     }
     return ids;
 }

@@ -50,6 +50,9 @@ struct TransferConfirmation {
 };
 
 /// One range of numbers to send again; if it is a single number, some parts of it.
+/// A record has no more parts: they are counted in a signed 32-bit integer too.
+constexpr std::uint32_t most_parts = 0x7fff'ffff;
+
 struct Missing {
     Range numbers{};
     /// Parts of numbers.first to send, from 0. The defaults mean the whole record; a range of several numbers

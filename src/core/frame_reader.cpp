@@ -89,8 +89,9 @@ bool read_ranges(ByteReader& reader, std::vector<Range>& ranges) {
 /// Parts are named of single numbers only.
 bool is_valid(const Missing& missing) {
     const bool whole = missing.first_part == 0 && missing.last_part == UINT32_MAX;
-    return is_valid(missing.numbers) && missing.first_part <= missing.last_part &&
-           (whole || missing.numbers.size() == 1);
+    const bool some = missing.numbers.size() == 1 && missing.first_part <= missing.last_part &&
+                      missing.last_part < most_parts;
+    return is_valid(missing.numbers) && (whole || some);
 }
 
 bool read_missing(ByteReader& reader, std::vector<Missing>& list) {
@@ -113,7 +114,7 @@ bool read_ids(ByteReader& reader, std::vector<std::uint64_t>& ids) {
 
 std::optional<Message> read_transfer(const Header& header, ByteView data) {
     if ((header.flags & ~flag_last_of_transaction) != 0 || header.n == 0) return std::nullopt;
-    if (header.part >= header.parts) return std::nullopt;
+    if (header.part >= header.parts || header.parts > most_parts) return std::nullopt;
     ObjectTransfer message;
     message.n = header.n;
     message.last_of_transaction = (header.flags & flag_last_of_transaction) != 0;

@@ -360,6 +360,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     const WritingMark mark(*shared_, ready.numbers);
     apply::Options options;
     options.resolutions = &turn.known.resolutions;
+    options.untold = turn.central.untold(worker::now());
     options.memory_holds = std::exchange(turn.memory_holds, false);
     auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
     apply::Outcome outcome;

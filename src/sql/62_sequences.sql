@@ -20,6 +20,7 @@ CREATE TABLE onerepl.sequence_state (
     name        text NOT NULL,
     last_value  int8 NOT NULL,
     is_called   bool NOT NULL,
+    is_here     bool NOT NULL,          -- a sequence of that name was here when it was told
     PRIMARY KEY (link, schema, name)
 ) WITH (fillfactor = 50);
 
@@ -96,11 +97,12 @@ DECLARE
     here record;
     is_new bool;
 BEGIN
-    INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called)
-        VALUES (link, schema, name, last_value, is_called)
-        ON CONFLICT ON CONSTRAINT sequence_state_pkey DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called
-        RETURNING s.xmax = 0 INTO is_new;
     SELECT * INTO here FROM onerepl.sequence_in_reach(link, schema, name, last_value);
+    INSERT INTO onerepl.sequence_state AS s (link, schema, name, last_value, is_called, is_here)
+        VALUES (link, schema, name, last_value, is_called, here.sequence IS NOT NULL)
+        ON CONFLICT ON CONSTRAINT sequence_state_pkey
+            DO UPDATE SET last_value = excluded.last_value, is_called = excluded.is_called, is_here = excluded.is_here
+        RETURNING s.xmax = 0 INTO is_new;
     IF here.sequence IS NULL THEN
         IF is_new AND onerepl.sequence_here(link, schema, name) IS NOT NULL THEN
             PERFORM onerepl.write_journal(1, link, 'P17', format('the remote''s sequence %I.%I is not here', schema, name),
@@ -112,6 +114,24 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.set_sequence(int, text, text, int8, bool) IS
 'Notes on the central where a sequence of the remote stands, and sets the one of that name here, if there is one that the link may set and it fits.';
+
+CREATE FUNCTION onerepl.bound_sequences(link int) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    largest CONSTANT int := 10000;
+BEGIN
+    DELETE FROM onerepl.sequence_state AS s
+        WHERE s.link = bound_sequences.link AND NOT s.is_here
+          AND (s.schema, s.name) > (SELECT l.schema, l.name FROM onerepl.sequence_state AS l
+                                    WHERE l.link = bound_sequences.link AND NOT l.is_here ORDER BY l.schema, l.name OFFSET largest - 1 LIMIT 1);
+    IF FOUND THEN
+        PERFORM onerepl.write_journal(1, link, 'P17', format('more than %s of the remote''s sequences are not here: the others are forgotten', largest),
+            'Create those that are wanted before this database is promoted.');
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.bound_sequences(int) IS
+'Of sequences that a link''s remote tells of and that are not here, no more than 10,000 are kept: whatever it tells, it fills no disk here.';
 
 CREATE FUNCTION onerepl.set_sequences(link int) RETURNS int
     LANGUAGE sql

@@ -242,7 +242,8 @@ TEST(BodyRefused, ContentThatIsSignedButInvalid) {
     expect(central, 81, byte(4), BodyError::content);      // flow
     expect(central, 82, byte(7), BodyError::content);      // stop
     expect(central, 91, byte(0x80), BodyError::content);   // written
-    expect(central, 131, byte(0x80), BodyError::content);  // failed_at
+    expect(central, 123, byte(0x40), BodyError::content);  // room
+    expect(central, 131, byte(0x40), BodyError::content);  // failed_at
 }
 
 TEST(BodyRefused, LengthsThatAddUpDifferently) {

@@ -443,6 +443,21 @@ TEST_F(CentralTest, P17AsksForADescriptionAndRepeatsAfterTr) {
     EXPECT_TRUE(find<DescriptionRequest>(commit()));
 }
 
+TEST_F(CentralTest, P22ADescriptionIsAskedForTenTimes) {
+    begin(5);
+    const std::uint64_t id = 42;
+    for (int time = 0; time < 10; ++time) {
+        turn().admit(now, remote(5), {});
+        EXPECT_TRUE(central->untold(now).empty()) << time;
+        central->lacking(std::span(&id, 1));
+        EXPECT_TRUE(find<DescriptionRequest>(commit())) << time;
+        now += tr;
+    }
+    turn().admit(now, remote(5), {});
+    EXPECT_EQ(central->untold(now), (std::vector<std::uint64_t>{id}));
+    EXPECT_TRUE(central->untold(now).empty()) << "once";
+}
+
 TEST_F(CentralTest, P17ASkipRangeCountsAsItsNumbers) {
     begin(5);
     turn().admit(now, remote(5), {});

@@ -242,6 +242,7 @@ TEST(FrameRefused, NumbersAndPartsOutOfBounds) {
     expect_refused(transfer, 56, big_endian(largest_number + 1), FrameError::content);
     expect_refused(transfer, 64, big_endian(std::uint32_t{2}), FrameError::content);
     expect_refused(transfer, 68, big_endian(std::uint32_t{0}), FrameError::content);
+    expect_refused(transfer, 68, big_endian(most_parts + 1), FrameError::content);
     expect_refused(RemoteState{1}, 68, big_endian(std::uint32_t{2}), FrameError::content);
     expect_refused(RemoteState{1}, 56, big_endian(largest_number + 1), FrameError::content);
 }
@@ -257,6 +258,8 @@ TEST(FrameRefused, ListsThatAreNotWhatTheySay) {
     const Message parts = TransferRequest{{{.numbers = {40, 40}, .first_part = 1, .last_part = 2}}};
     expect_refused(parts, 88, big_endian(std::uint64_t{41}), FrameError::content);  // parts of two numbers
     expect_refused(parts, 100, big_endian(std::uint32_t{0}), FrameError::content);  // last part < first part
+    expect_refused(parts, 100, big_endian(most_parts), FrameError::content);
+    expect_refused(parts, 100, big_endian(std::uint32_t{0xffffffff}), FrameError::content);  // and not all
 }
 
 TEST(FrameRefused, OtherParties) {
