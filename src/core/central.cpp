@@ -205,7 +205,7 @@ Time Central::tick(Time now, Time heard_from) {
                         {}});
     }
     if (waits_.state_request_out && !waits_.told_unanswered) {
-        const Time unanswered = std::max(waits_.state_request_at, heard_from) + config_.reply_timeout;
+        const Time unanswered = state_request_ends(heard_from);
         if (now < unanswered) next = std::min(next, unanswered);
         if (now >= unanswered) tell_unanswered();
     }

@@ -166,11 +166,14 @@ class Central {
     Stop stopped() const { return state_.stop; }
 
     /// What the answer to the admitted body carries (C2, C3, C4, P2, P3, P16), once the commit is on disk.
-    Reply reply(Time now);
+    /// `heard_from`: before that the caller may not have heard what A said, so A's silence counts from then.
+    Reply reply(Time now, Time heard_from = 0);
+    /// Whether `reply` would say that the remote does not answer, if all of it was heard.
+    bool state_overdue(Time now) const { return waits_.state_request_out && now >= state_request_ends(0); }
     /// Header alone, for a caller who could not take the turn (another receiver has the link).
     CentralHeader header() const;
     /// C1b, P12: tells the administrator what the time shows. Returns when it wants to be called again.
-    /// `heard_from`: before that the caller may not have heard what A said, so A's silence counts from then.
+    /// `heard_from`: as for `reply`.
     Time tick(Time now, Time heard_from = 0);
 
   private:
@@ -216,7 +219,11 @@ class Central {
     std::vector<Missing> not_asked_lately(Time now, std::vector<Missing> missing);
     void remember_request(Time now, Range numbers);
     std::vector<std::uint64_t> descriptions_not_asked_lately(Time now);
-    std::optional<StateRequest> ask_for_state(Time now, bool answer_is_empty);
+    std::optional<StateRequest> ask_for_state(Time now, Time heard_from, bool answer_is_empty);
+    /// When the waiting time of the state request that is out is over (C1a).
+    Time state_request_ends(Time heard_from) const {
+        return std::max(waits_.state_request_at, heard_from) + config_.reply_timeout;
+    }
     void tell_unanswered();
 
     CentralConfig config_;

@@ -33,7 +33,7 @@ void Central::take(const Message& message) {
     }
 }
 
-Reply Central::reply(Time now) {
+Reply Central::reply(Time now, Time heard_from) {
     Reply reply;
     reply.header = header();
     if (processed_) {
@@ -54,7 +54,8 @@ Reply Central::reply(Time now) {
         reply.messages.push_back(TransferRequest{std::move(requested)});
     if (auto ids = descriptions_not_asked_lately(now); !ids.empty())
         reply.messages.push_back(DescriptionRequest{std::move(ids)});
-    if (auto request = ask_for_state(now, reply.messages.empty())) reply.messages.push_back(*request);
+    if (auto request = ask_for_state(now, heard_from, reply.messages.empty()))
+        reply.messages.push_back(*request);
     if (!confirmed.empty()) waits_.confirmed_to = std::max(waits_.confirmed_to, confirmed.last());
     return reply;
 }
@@ -223,10 +224,10 @@ std::vector<std::uint64_t> Central::untold(Time now) {
 
 /// C1. The queue is empty when A's body held no message; R2 wants the request alone, so it waits for an
 /// answer that says nothing else. P12: the waiting time begins with the handing over.
-std::optional<StateRequest> Central::ask_for_state(Time now, bool answer_is_empty) {
+std::optional<StateRequest> Central::ask_for_state(Time now, Time heard_from, bool answer_is_empty) {
     if (processed_ || !answer_is_empty) return std::nullopt;
     if (waits_.state_request_out) {
-        if (now - waits_.state_request_at < config_.reply_timeout) {
+        if (now < state_request_ends(heard_from)) {
             fired(Rule::C1a);
             return std::nullopt;
         }

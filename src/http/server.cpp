@@ -109,11 +109,11 @@ class Server::Implementation final : private Watcher {
         state_.buffer.resize(read_buffer_size);
         listeners_ = open_listeners(state_.config.listen);
         port_ = bound_port(listeners_.front().number());
-        listen(true);
+        listen();
     }
 
     ~Implementation() {
-        listen(false);
+        stop_listening();
         for (auto* list : {&state_.busy, &state_.idle})
             for (const auto& connection : *list) poller_.forget(connection->descriptor());
     }
@@ -134,7 +134,8 @@ class Server::Implementation final : private Watcher {
 
   private:
     void ready(int, unsigned) noexcept override { accept_ready_ = true; }
-    void listen(bool on);
+    void listen();
+    void stop_listening() noexcept;
     void accept_connections(Time now);
     bool accept_one(int listener, Time now);
     void add_connection(int socket, std::string peer, Time now);
@@ -176,16 +177,14 @@ class Server::Implementation final : private Watcher {
 
 // ---- connections come ----
 
-void Server::Implementation::listen(bool on) {
-    if (on == listening_) return;
-    for (const Descriptor& listener : listeners_) {
-        if (on) {
-            poller_.watch(listener.number(), readable, *this);
-        } else {
-            poller_.forget(listener.number());
-        }
-    }
-    listening_ = on;
+void Server::Implementation::listen() {
+    for (const Descriptor& listener : listeners_) poller_.watch(listener.number(), readable, *this);
+    listening_ = true;
+}
+
+void Server::Implementation::stop_listening() noexcept {
+    for (const Descriptor& listener : listeners_) poller_.forget(listener.number());
+    listening_ = false;
 }
 
 void Server::Implementation::accept_connections(Time now) {
@@ -248,7 +247,7 @@ void Server::Implementation::make_room_for(Connection& newcomer) {
 }
 
 void Server::Implementation::pause_accepting(Time until) {
-    listen(false);
+    stop_listening();
     accept_again_at_ = until;
     deadlines_.set_no_later_than(until);
 }
@@ -256,11 +255,11 @@ void Server::Implementation::pause_accepting(Time until) {
 void Server::Implementation::resume_accepting(Time now) {
     if (listening_ || listeners_.empty() || now < accept_again_at_) return;
     accept_again_at_ = 0;
-    listen(true);
+    listen();
 }
 
 void Server::Implementation::stop_accepting() {
-    listen(false);
+    stop_listening();
     listeners_.clear();
     state_.stopping = true;
     while (!state_.idle.empty()) remove(*state_.idle.front());

@@ -198,7 +198,8 @@ void LinkReceiver::keep_state(const Turn& turn) {
     kept_.there = true;
 }
 
-Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer) {
+Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer,
+                            const std::function<Time()>& heard_from) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return receive_without_lock(opened);
     const Body& body = opened.body;
@@ -219,7 +220,8 @@ Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer) {
     }
     finish(turn);
     end_trouble();
-    const Reply reply = turn.central.reply(worker::now());
+    const Time now = worker::now();
+    const Reply reply = turn.central.reply(now, turn.central.state_overdue(now) ? heard_from() : 0);
     keep_state(turn);
     return encode_reply(body, reply);
 }

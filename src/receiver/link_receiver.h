@@ -24,17 +24,17 @@ class LinkReceiver {
 
     /// An authentic body of A came from the address `peer`. Gives the body of the answer, encoded. Outside of
     /// a transaction. Throws what keeps it from that: nothing was confirmed then.
-    Bytes receive(const OpenedBody& opened, const std::string& peer);
+    /// `heard_from` gives it as for `look`; it may take long.
+    Bytes receive(const OpenedBody& opened, const std::string& peer, const std::function<Time()>& heard_from);
     /// `receive` threw `error`: all of the body is put off, whatever it was (P22). Told once for a cause, in
     /// the server log, the journal and the status. Gives one line for the remote. Outside of a transaction.
     std::string put_off(const pg::ErrorReport& error);
     /// Looks at the queue without a body: writes what can be written (after a resolution, after a transient
     /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
     /// may wait, in microseconds.
-    /// `heard_from`: what came before may not have been heard (`deaf_until`).
+    /// `heard_from`: what came before may not have been heard (`Links::deaf_until`).
     Time look(Time heard_from);
-    /// Until when a receiver that writes for this link has heard nobody, whichever link he belongs to (T5);
-    /// 0: never.
+    /// Until when a receiver that wrote for this link has heard nobody; 0: never.
     Time deaf_until() const;
 
   private:

@@ -81,6 +81,12 @@ std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t p
     return Found{link, std::move(std::get<OpenedBody>(opened))};
 }
 
+Time Links::deaf_until() const {
+    Time until = 0;
+    for (const auto& [id, link] : links_) until = std::max(until, link->deaf_until());
+    return until;
+}
+
 LinkReceiver* Links::bound_to(const Uuid& remote) {
     for (auto& [id, link] : links_)
         if (link->link().peer == remote) return link.get();

@@ -46,6 +46,9 @@ class Links {
         for (auto& [id, link] : links_) work(*link);
     }
 
+    /// Until when a receiver that wrote has heard nobody, whichever link it belongs to; 0: never.
+    Time deaf_until() const;
+
   private:
     LinkReceiver* bound_to(const Uuid& remote);
     std::variant<Found, NoLink> find_unbound(ByteView bytes);

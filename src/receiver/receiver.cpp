@@ -117,7 +117,7 @@ class Receiver : public http::Handler {
             http::Response response;
             response.content_type = content_type;
             response.recognised = true;
-            response.body = link->receive(body, peer);
+            response.body = link->receive(body, peer, [this] { return links_.deaf_until(); });
             return response;
         } catch (const pg::Error& error) {
             return put_off(*link, error);
@@ -156,8 +156,7 @@ class Receiver : public http::Handler {
             links_.load();
         });
         Time wait = longest_wait;
-        Time heard_from = 0;
-        links_.each([&](LinkReceiver& link) { heard_from = std::max(heard_from, link.deaf_until()); });
+        const Time heard_from = links_.deaf_until();
         links_.each([&](LinkReceiver& link) {
             worker::Fault fault;
             if (worker::attempt([&] { wait = std::min(wait, link.look(heard_from)); }, &fault)) return;

@@ -74,6 +74,7 @@ class Starter {
     Time turn(const std::vector<WantedDatabase>& databases) {
         next_look_ = look_again;
         std::vector<Oid> kept;
+        kept.reserve(databases.size());
         for (const WantedDatabase& database : databases) kept.push_back(database.oid);
         shared::keep_only(kept);
         for (const WantedDatabase& database : databases) turn(database);

@@ -45,7 +45,7 @@ OneReplTest::wait_for(
 ok($seen{'in step'}, 'B is in step');
 ok(!$seen{'no contact'}, 'and did not call it no contact on the way') or diag(join ', ', keys %seen);
 OneReplTest::poll_ok($_, "SELECT bool_and(state = 'in step') FROM onerepl_status()", 'in step again: ' . $_->name) for $pair->node_a, $other;
-is($pair->b("SELECT count(*) FROM onerepl.journal WHERE at > '$begun' AND (message ~ 'no contact' OR message ~ 'does not answer')"), '0',
+is($pair->b("SELECT link, at, message FROM onerepl.journal WHERE at > '$begun' AND (message ~ 'no contact' OR message ~ 'does not answer')"), '',
 	'nor does the journal');
 $pair->wait_identical('t');
 $pair->verify_equal('t');
