@@ -9,7 +9,10 @@ PG_CONFIG ?= pg_config
 MODULE_big = onerepl
 EXTENSION  = onerepl
 DATA_built = onerepl--$(RELEASE).sql
-FOLDERS    = core pg worker capture log refresh http sender receiver apply functions
+# The floors of the house, from the ground up: includes run downward only, and never between neighbours (+). `make lint`
+# holds it.
+FLOORS     = core pg+http shared store keys log capture apply/rows apply/tables apply/copy apply+refresh worker sender+receiver functions
+FOLDERS    = $(subst +, ,$(FLOORS))
 SOURCES    = $(sort $(foreach folder,$(FOLDERS),$(wildcard src/$(folder)/*.cpp)))
 OBJS       = $(SOURCES:.cpp=.o)
 SQL_PARTS  = $(sort $(wildcard src/sql/*.sql))
@@ -72,10 +75,10 @@ help:
 	@echo 'make deps      install the Debian packages that are missing'
 	@echo 'make           build;  make install  install into the server of pg_config'
 	@echo 'make demo      two throw-away servers, a load, faults, a comparison (KEEP=1: leave them running)'
-	@echo 'make test      everything: lint test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
+	@echo 'make test      all tests: test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap'
 	@echo 'make test-tap TAP=test/t/001_basic.pl   one file'
 	@echo 'make test-valgrind   TAP with the servers under valgrind, one hour and more; not part of make test'
-	@echo 'make lint      formatting and clang-tidy;  make format  reformat'
+	@echo 'make lint      formatting, floors of the house, clang-tidy on what changed since it was good;  make format  reformat'
 	@echo 'make docs      docs/functions.md anew from the comments in src/sql; mkdocs build makes a site of the pages'
 	@echo 'make bench     benchmarks'
 
@@ -107,7 +110,7 @@ demo: deps
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
 test:
-	@$(MAKE) -j1 lint test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+	@$(MAKE) -j1 test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
 test-docs:
 	@test/docs/check.py
@@ -164,6 +167,7 @@ format:
 	clang-format -i $(FORMATTED)
 
 lint: format-check
+	.ci/floors '$(FLOORS)'
 	.ci/tidy "$(PG_CONFIG)" $(JOBS) $(SOURCES)
 
 # onerepl beside other systems: make bench BENCH='-n 5 onerepl builtin slony'

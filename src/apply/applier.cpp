@@ -1,9 +1,8 @@
 // The strategy: many transactions of A in one of B; after an error one by one up to the failing one; that one
 // is tried.
 #include "apply/run.h"
-
 #include "apply/session.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/rights.h"
 #include "pg/transaction.h"
 

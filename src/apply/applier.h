@@ -4,9 +4,9 @@
 // replica.
 #pragma once
 
-#include "pg/error.h"
 #include "core/ranges.h"
 #include "core/record.h"
+#include "pg/error.h"
 
 #include <functional>
 #include <map>

@@ -2,7 +2,7 @@
 // are read in a subtransaction, since the value itself may be what is wrong.
 #include "apply/failure_text.h"
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/transaction.h"
 
 extern "C" {

@@ -1,7 +1,7 @@
 // Names, by PostgreSQL's parser.
 #include "apply/new_name.h"
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/transaction.h"
 
 extern "C" {

@@ -2,7 +2,7 @@
 // (P13).
 #pragma once
 
-#include "apply/guard.h"
+#include "apply/read_only_guard.h"
 #include "apply/writer.h"
 
 #include <algorithm>

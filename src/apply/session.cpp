@@ -2,8 +2,8 @@
 // may change them: values must come out bit-equal, and no role's search_path may lead apply astray.
 #include "apply/session.h"
 
+#include "pg/error_boundary.h"
 #include "pg/fixed_settings.h"
-#include "pg/guard.h"
 #include "pg/settings.h"
 
 extern "C" {

@@ -1,7 +1,9 @@
 // Executing the remote's statements, or telling of them.
 #include "apply/statement.h"
 
-#include "apply/reach.h"
+#include "apply/rows/match.h"
+#include "apply/tables/reach.h"
+#include "apply/tables/targets.h"
 #include "apply/told.h"
 #include "apply/told_rights.h"
 #include "capture/statement.h"

@@ -4,7 +4,7 @@
 #include "pg/pg.h"
 
 #include "apply/new_name.h"
-#include "apply/target.h"
+#include "apply/rows/target.h"
 
 namespace onerepl::apply {
 

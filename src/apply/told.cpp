@@ -2,7 +2,7 @@
 #include "apply/told.h"
 
 #include "capture/statement.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/spi.h"
 
 extern "C" {

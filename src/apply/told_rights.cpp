@@ -1,9 +1,9 @@
 // Who executes what the remote tells.
 #include "apply/told_rights.h"
 
-#include "apply/reach.h"
+#include "apply/tables/reach.h"
 #include "pg/compat.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/rights.h"
 #include "pg/spi.h"
 

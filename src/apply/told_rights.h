@@ -3,7 +3,7 @@
 #pragma once
 
 #include "apply/new_name.h"
-#include "apply/target.h"
+#include "apply/rows/target.h"
 
 namespace onerepl::apply {
 

@@ -1,9 +1,10 @@
 // The trial run of a failing transaction: all its failures at once, for the administrator; rolled back in the
 // end (P13).
-#include "apply/run.h"
-
 #include "apply/failure_text.h"
+#include "apply/run.h"
 #include "apply/session.h"
+#include "apply/tables/targets.h"
+#include "apply/writer.h"
 #include "pg/transaction.h"
 
 extern "C" {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "apply/applier.h"
+#include "apply/copy/refresh_windows.h"
+#include "apply/rows/target.h"
 #include "apply/statement.h"
-#include "apply/partition_of_remote.h"
-#include "apply/refresh_windows.h"
-#include "apply/target.h"
+#include "apply/tables/partition_of_remote.h"
+#include "apply/tables/targets.h"
 
 #include <map>
 

@@ -3,12 +3,13 @@
 #include "capture/captured_table.h"
 
 #include "capture/description.h"
-#include "capture/log_tables.h"
 #include "capture/row_filters.h"
 #include "capture/tracked.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
-#include "pg/guard.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
+#include "store/log_tables.h"
 
 extern "C" {
 #include "utils/hsearch.h"
@@ -196,16 +197,8 @@ void describe(CapturedTable& table, const Bytes& encoded) {
     }
 }
 
-Oid file_of(Relation relation) {
-#if PG_VERSION_NUM >= 160000
-    return relation->rd_locator.relNumber;
-#else
-    return relation->rd_node.relNode;
-#endif
-}
-
 void note_file(CapturedTable& table, Relation relation) {
-    const Oid file = file_of(relation);
+    const Oid file = compat::file_of(relation);
     if (OidIsValid(table.file) && table.file != file) table.rewritten = true;
     table.file = file;
 }

@@ -1,9 +1,9 @@
 // Confirmed or not: from the links' positions and the batches' transactions.
 #include "capture/confirmed.h"
 
-#include "capture/own_table.h"
 #include "log/batch.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
+#include "store/own_table.h"
 
 #include <optional>
 
@@ -19,8 +19,8 @@ namespace {
 /// The link's S_a; a link that has no position yet begins at its start.
 std::int64_t confirmed_of(int link, std::int64_t start) {
     enum { column_link = 1 };
-    ScanKeyData key = scan_key(column_link, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(link));
-    OwnScan scan("position", "position_pkey", &key, 1);
+    ScanKeyData key = store::scan_key(column_link, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(link));
+    store::OwnScan scan("position", "position_pkey", &key, 1);
     HeapTuple row = scan.previous();
     const std::int64_t confirmed = row ? DatumGetInt64(scan.get(row, "confirmed")) : start;
     scan.close();
@@ -30,7 +30,7 @@ std::int64_t confirmed_of(int link, std::int64_t start) {
 /// The least S_a of all links to a central; -1: there is no link.
 std::int64_t least_confirmed() {
     std::int64_t least = -1;
-    OwnScan links("link", "link_pkey", nullptr, 0);
+    store::OwnScan links("link", "link_pkey", nullptr, 0);
     while (HeapTuple row = links.previous()) {
         const char* role = TextDatumGetCString(links.get(row, "role"));
         if (strcmp(role, "remote") != 0) continue;
@@ -64,7 +64,7 @@ struct BatchRow {
     bool snapshot_shows_it;
 };
 
-BatchRow read_batch(OwnScan& scan, std::uint64_t xid) {
+BatchRow read_batch(store::OwnScan& scan, std::uint64_t xid) {
     BatchRow batch{};
     HeapTuple row = scan.previous();
     if (!row) return batch;
@@ -94,9 +94,9 @@ Answer ask_batch(const BatchRow& batch, std::uint64_t xid, Number confirmed) {
 /// Looks through the batches from `confirmed` backwards: a few, since the first one with a snapshot decides.
 bool is_numbered_up_to(Number confirmed, std::uint64_t xid) {
     enum { column_first = 1 };
-    ScanKeyData key = scan_key(column_first, BTLessEqualStrategyNumber, F_INT8LE,
-                               Int64GetDatum(static_cast<std::int64_t>(confirmed)));
-    std::optional<OwnScan> scan;
+    ScanKeyData key = store::scan_key(column_first, BTLessEqualStrategyNumber, F_INT8LE,
+                                      Int64GetDatum(static_cast<std::int64_t>(confirmed)));
+    std::optional<store::OwnScan> scan;
     pg::call([&] { scan.emplace("batch", "batch_pkey", &key, 1); });
     Answer answer = Answer::look_further;
     while (answer == Answer::look_further) {

@@ -1,8 +1,8 @@
 // Finding and making rows of onerepl.description, without SPI.
 #include "capture/description.h"
 
-#include "capture/log_tables.h"
-#include "capture/own_table.h"
+#include "store/log_tables.h"
+#include "store/own_table.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -22,8 +22,8 @@ enum { description_relation = 2 };
 FoundDescription newest_description(Oid relation) {
     FoundDescription found;
     ScanKeyData key =
-        scan_key(description_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    OwnScan scan("description", "description_relation", &key, 1);
+        store::scan_key(description_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    store::OwnScan scan("description", "description_relation", &key, 1);
     if (HeapTuple row = scan.previous()) {
         found.id = static_cast<std::uint64_t>(DatumGetInt64(scan.get(row, "id")));
         found.uncommitted = TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
@@ -36,13 +36,13 @@ FoundDescription newest_description(Oid relation) {
 }
 
 std::uint64_t insert_description(Oid relation, const void* layout, std::size_t size) {
-    const int64 id = nextval_internal(own_relation("description_id_seq"), false);
+    const int64 id = nextval_internal(store::own_relation("description_id_seq"), false);
     bytea* bytes = static_cast<bytea*>(palloc(VARHDRSZ + size));
     SET_VARSIZE(bytes, VARHDRSZ + size);
     memcpy(VARDATA(bytes), layout, size);
     const Datum values[] = {Int64GetDatum(id), ObjectIdGetDatum(relation), PointerGetDatum(bytes),
                             TimestampTzGetDatum(GetCurrentTimestamp())};
-    insert_row(own_relation("description"), values);
+    store::insert_row(store::own_relation("description"), values);
     pfree(bytes);
     return static_cast<std::uint64_t>(id);
 }

@@ -2,8 +2,8 @@
 #include "capture/lock_pending.h"
 
 #include "capture/confirmed.h"
-#include "capture/log_tables.h"
-#include "capture/own_table.h"
+#include "store/log_tables.h"
+#include "store/own_table.h"
 
 extern "C" {
 #include "commands/sequence.h"
@@ -64,11 +64,11 @@ Objects objects_of(const CapturedTable& table, const RowVersions& row) {
 
 enum PendingColumn { pending_relation = 2, pending_object = 3 };
 
-Object object_in(const OwnScan& scan, HeapTuple row) {
+Object object_in(const store::OwnScan& scan, HeapTuple row) {
     return {DatumGetObjectId(scan.get(row, "relation")), DatumGetInt64(scan.get(row, "object"))};
 }
 
-FullTransactionId xid_in(const OwnScan& scan, HeapTuple row) {
+FullTransactionId xid_in(const store::OwnScan& scan, HeapTuple row) {
     return FullTransactionIdFromU64(static_cast<std::uint64_t>(DatumGetInt64(scan.get(row, "xid"))));
 }
 
@@ -80,7 +80,7 @@ struct Newest {
 
 Newest newest_record() {
     Newest newest{};
-    OwnScan scan("pending", "pending_pkey", nullptr, 0);
+    store::OwnScan scan("pending", "pending_pkey", nullptr, 0);
     std::int64_t number = 0;
     while (HeapTuple row = scan.previous()) {
         const std::int64_t at = DatumGetInt64(scan.get(row, "number"));
@@ -100,10 +100,10 @@ bool is_confirmed(FullTransactionId xid) {
 /// The object's newest record is not confirmed by all links. Older ones of the same object do not matter.
 bool is_pending(Object object) {
     ScanKeyData keys[] = {
-        scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object.relation)),
-        scan_key(pending_object, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(object.hash)),
+        store::scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(object.relation)),
+        store::scan_key(pending_object, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(object.hash)),
     };
-    OwnScan scan("pending", "pending_object", keys, 2);
+    store::OwnScan scan("pending", "pending_object", keys, 2);
     HeapTuple row = scan.previous();
     const bool pending = row && !is_confirmed(xid_in(scan, row));
     scan.close();
@@ -112,8 +112,9 @@ bool is_pending(Object object) {
 
 /// Any object of the table but those of the newest record has an unconfirmed record.
 bool any_is_pending(Oid relation, const Objects& but) {
-    ScanKeyData key = scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    OwnScan scan("pending", "pending_object", &key, 1);
+    ScanKeyData key =
+        store::scan_key(pending_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    store::OwnScan scan("pending", "pending_object", &key, 1);
     bool pending = false;
     while (HeapTuple row = scan.previous()) {
         pending = !but.contains(object_in(scan, row)) && !is_confirmed(xid_in(scan, row));
@@ -124,13 +125,13 @@ bool any_is_pending(Oid relation, const Objects& but) {
 }
 
 void note(const Objects& objects) {
-    const std::int64_t number = nextval_internal(own_relation("pending_number_seq"), false);
-    const Oid table = own_relation("pending");
+    const std::int64_t number = nextval_internal(store::own_relation("pending_number_seq"), false);
+    const Oid table = store::own_relation("pending");
     for (int i = 0; i < objects.count; i++) {
         const Datum values[] = {Int64GetDatum(number), ObjectIdGetDatum(objects.object[i].relation),
                                 Int64GetDatum(objects.object[i].hash),
                                 UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId()))};
-        insert_row(table, values);
+        store::insert_row(table, values);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "capture/row_image.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "access/table.h"

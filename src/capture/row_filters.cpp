@@ -1,7 +1,7 @@
 // Looking into onerepl.filter without SPI.
 #include "capture/row_filters.h"
 
-#include "capture/own_table.h"
+#include "store/own_table.h"
 
 extern "C" {
 #include "utils/fmgroids.h"
@@ -11,8 +11,9 @@ namespace onerepl::capture {
 
 bool has_row_filter(Oid relation) {
     enum { filter_relation = 3 };
-    ScanKeyData key = scan_key(filter_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    OwnScan scan("filter", "filter_relation", &key, 1);
+    ScanKeyData key =
+        store::scan_key(filter_relation, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    store::OwnScan scan("filter", "filter_relation", &key, 1);
     bool found = false;
     while (HeapTuple row = scan.previous()) {
         bool has_no_rows;

@@ -4,11 +4,12 @@
 
 #include "capture/captured_table.h"
 #include "capture/description.h"
+#include "capture/running_ddl.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
 #include "pg/fixed_settings.h"
-#include "pg/guard.h"
-#include "worker/hooks.h"
 
 extern "C" {
 #include "access/table.h"
@@ -55,9 +56,6 @@ bool changes_shape(AlterTableType part) {
         case AT_DropNotNull:
         case AT_SetNotNull:
         case AT_DropExpression:
-#if PG_VERSION_NUM >= 170000
-        case AT_SetExpression:
-#endif
         case AT_AddIdentity:
         case AT_SetIdentity:
         case AT_DropIdentity:
@@ -69,7 +67,7 @@ bool changes_shape(AlterTableType part) {
         case AT_ReplicaIdentity:
             return true;
         default:
-            return false;
+            return compat::sets_expression(part);
     }
 }
 
@@ -103,9 +101,7 @@ bool is_refused(const Node* statement) {
         case T_InsertStmt:
         case T_UpdateStmt:
         case T_DeleteStmt:
-#if PG_VERSION_NUM >= 150000
         case T_MergeStmt:
-#endif
         case T_TruncateStmt:
         case T_CopyStmt:
         case T_DoStmt:
@@ -167,7 +163,7 @@ void record(std::uint64_t description, bool dropped, const Text& statement) {
 }
 
 /// The text of the statement, of all that was sent with it.
-Text cut_out(const hooks::Ddl& ddl) {
+Text cut_out(const Ddl& ddl) {
     Text cut{ddl.search_path, ddl.conforming_strings, ddl.text, ddl.size};
     while (cut.size > 0 && isspace(static_cast<unsigned char>(*cut.text))) {
         cut.text++;
@@ -239,7 +235,7 @@ void record_statement(Relation table, const FoundDescription& newest, const Text
 }
 
 /// One that changes several schemas' tables' names is recorded for each of them, others once. Plain.
-bool is_to_be_recorded(const hooks::Ddl* ddl) {
+bool is_to_be_recorded(const Ddl* ddl) {
     return ddl != nullptr && changes_shape(ddl->statement) &&
            (!ddl->recorded || is_of_schema(ddl->statement));
 }
@@ -247,7 +243,7 @@ bool is_to_be_recorded(const hooks::Ddl* ddl) {
 /// What an extension's script does is the extension's (P21). Plain.
 void record_running(Oid relation, bool direct) {
     if (creating_extension || !begin_capture()) return;
-    hooks::Ddl* const ddl = hooks::running_ddl();
+    Ddl* const ddl = running_ddl();
     const bool to_be_recorded = is_to_be_recorded(ddl);
     if (to_be_recorded && is_of_schema(ddl->statement)) wait_for_writers(relation);
     const FoundDescription newest = newest_description(relation);
@@ -314,7 +310,7 @@ void execute_statements(const char* search_path, const char* text, Recording rec
     set_config_option("search_path", search_path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                       false);
     if (recording == Recording::all && begin_capture())
-        record(0, false, {hooks::effective_search_path(), standard_conforming_strings, text, strlen(text)});
+        record(0, false, {effective_search_path(), standard_conforming_strings, text, strlen(text)});
     SPI_connect();
     executing = recording != Recording::changes;
     PG_TRY();

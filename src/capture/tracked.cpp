@@ -1,7 +1,7 @@
 // Looking into onerepl.tracked.
 #include "capture/tracked.h"
 
-#include "capture/own_table.h"
+#include "store/own_table.h"
 
 extern "C" {
 #include "catalog/partition.h"
@@ -13,8 +13,8 @@ namespace onerepl::capture {
 namespace {
 
 void look(Oid relation, Tracked* found) {
-    ScanKeyData key = scan_key(1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
-    OwnScan scan("tracked", "tracked_pkey", &key, 1);
+    ScanKeyData key = store::scan_key(1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
+    store::OwnScan scan("tracked", "tracked_pkey", &key, 1);
     HeapTuple row = scan.previous();
     if (row) {
         found->tracked = true;

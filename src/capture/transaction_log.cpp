@@ -3,8 +3,8 @@
 #include "capture/transaction_log.h"
 
 #include "capture/captured_table.h"
-#include "capture/log_tables.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
+#include "store/log_tables.h"
 
 extern "C" {
 #include "access/xlog.h"
@@ -84,19 +84,19 @@ void pop_level() {
     log::pack_free(state.levels[state.level_count].pack);
 }
 
-void write_pack(Level& level, const PackRow& ending) {
+void write_pack(Level& level, const store::PackRow& ending) {
     if (state.log_table < 0) state.log_table = std::max(0, shared::active_log_table());
     SET_VARSIZE(level.pack.data, level.pack.used);
-    PackRow row = ending;
+    store::PackRow row = ending;
     row.xid = GetTopFullTransactionId();
     row.seq = level.seq;
     row.data = level.pack.data;
-    insert_pack(state.log_table, row);
+    store::insert_pack(state.log_table, row);
 }
 
 /// Writes a pack that is not the transaction's last.
 void flush(Level& level) {
-    PackRow row;
+    store::PackRow row;
     row.count = level.pack_records;
     write_pack(level, row);
 }
@@ -142,7 +142,7 @@ void finish() {
     state.finished = true;
     if (level->records == 0) return;
     if (log::pack_is_empty(level->pack)) begin_pack(*level);
-    PackRow row;
+    store::PackRow row;
     row.last = true;
     row.flags = state.flags;
     row.place = GetXLogInsertRecPtr();

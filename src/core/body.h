@@ -20,9 +20,10 @@ enum class Stop : std::uint8_t {
     promoted = 5,              // the central was made a database of its own by its administrator
     copies = 6,                // two copies of the remote speak in turn
 };
-/// What happened and what to do, for the journal's message and hint.
+/// What happened, for journal and status.
 const char* describe(Stop stop);
-const char* cure_of(Stop stop);
+/// The hint for it: the cure depends on more than the reason.
+constexpr const char* see_status = "onerepl_status() says what to do, at both ends.";
 
 /// No age on the wire is larger: some 140 years.
 constexpr Time largest_age = Time{1} << 52;

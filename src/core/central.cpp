@@ -69,11 +69,8 @@ void Central::tell_not_started() {
     if (waits_.told_not_started) return;
     fired(Rule::P9);
     waits_.told_not_started = true;
-    journal_.write({Level::critical,
-                    "P9",
-                    "the remote goes on with a link that has not started here",
-                    cure_of(Stop::central_lost_history),
-                    {}});
+    journal_.write(
+        {Level::critical, "P9", "the remote goes on with a link that has not started here", see_status, {}});
 }
 
 /// P9 as B sees it.
@@ -149,7 +146,7 @@ void Central::stop(Stop reason, std::string detail) {
     stop_detail_ = detail.empty() ? circumstances() : std::move(detail);
     std::string message = describe(reason);
     if (!stop_detail_.empty()) message += " (" + stop_detail_ + ")";
-    journal_.write({Level::critical, "P9", std::move(message), cure_of(reason), {}});
+    journal_.write({Level::critical, "P9", std::move(message), see_status, {}});
 }
 
 CentralHeader Central::header() const {

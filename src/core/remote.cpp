@@ -55,7 +55,7 @@ void Remote::stop(Stop reason, std::string detail) {
     stop_detail_ = std::move(detail);
     std::string message = describe(reason);
     if (!stop_detail_.empty()) message += " (" + stop_detail_ + ")";
-    journal_.write({Level::critical, "P9", std::move(message), cure_of(reason), {}});
+    journal_.write({Level::critical, "P9", std::move(message), see_status, {}});
 }
 
 void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::span<const Message> messages) {

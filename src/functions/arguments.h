@@ -1,7 +1,7 @@
 // Arguments of SQL functions as C++ values.
 #pragma once
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 #include <string>
 

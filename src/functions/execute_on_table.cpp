@@ -3,7 +3,7 @@
 // it has: so they are made ready before, with the owners' rights (P19), and the tables kept open, which keeps
 // them so.
 #include "functions/arguments.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/rights.h"
 #include "pg/spi.h"
 

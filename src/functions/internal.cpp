@@ -1,9 +1,9 @@
 // SQL functions that the administrator's SQL functions are made of: the journal, and waking workers.
-#include "pg/guard.h"
+#include "functions/arguments.h"
+#include "pg/error_boundary.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
-#include "functions/arguments.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(onerepl_wake_at_commit);

@@ -1,10 +1,10 @@
 // The remote's log as the administrator reads it: record by record, and the newest record of one object.
-#include "pg/guard.h"
-#include "pg/spi.h"
 #include "functions/arguments.h"
 #include "functions/record_output.h"
 #include "log/numbering.h"
 #include "log/reader.h"
+#include "pg/error_boundary.h"
+#include "pg/spi.h"
 
 extern "C" {
 #include "utils/timestamp.h"

@@ -2,7 +2,7 @@
 // shared memory and the library itself know. The status and the set-up calls ask it.
 #include "functions/arguments.h"
 #include "pg/settings.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 #include "worker/worker.h"
 
 #include <algorithm>

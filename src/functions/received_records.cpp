@@ -1,9 +1,9 @@
 // onerepl.received_records: what the frames in a row of onerepl.received say, for the central's part of the
 // log.
-#include "pg/guard.h"
-#include "pg/spi.h"
-#include "functions/record_output.h"
 #include "core/frame.h"
+#include "functions/record_output.h"
+#include "pg/error_boundary.h"
+#include "pg/spi.h"
 #include "receiver/packed_frames.h"
 
 extern "C" {

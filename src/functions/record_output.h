@@ -1,8 +1,8 @@
 // The result of a set-returning function that shows records of a log.
 #pragma once
 
-#include "pg/guard.h"
 #include "functions/record_text.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "datatype/timestamp.h"

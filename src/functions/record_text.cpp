@@ -2,7 +2,7 @@
 // database.
 #include "functions/record_text.h"
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "access/transam.h"

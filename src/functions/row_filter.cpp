@@ -1,8 +1,8 @@
 // Whether a text can be a row filter: what PostgreSQL takes as the predicate of an index is immutable and
 // looks at nothing but the row.
 #include "functions/arguments.h"
+#include "pg/error_boundary.h"
 #include "pg/expression.h"
-#include "pg/guard.h"
 #include "pg/rights.h"
 
 extern "C" {

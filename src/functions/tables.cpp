@@ -1,8 +1,9 @@
 // onerepl_add_table and its like. They run with the caller's rights, so that they can see whether the tables
 // are the caller's; the rest is done by functions in SQL with the rights of the extension's owner.
-#include "pg/guard.h"
-#include "pg/spi.h"
 #include "functions/arguments.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
+#include "pg/spi.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -25,14 +26,6 @@ namespace onerepl {
 
 namespace {
 
-bool is_owner(Oid relation, Oid user) {
-#if PG_VERSION_NUM >= 160000
-    return object_ownercheck(RelationRelationId, relation, user);
-#else
-    return pg_class_ownercheck(relation, user);
-#endif
-}
-
 /// Error 42501 unless the current user owns the table; 42P01 if there is none.
 void check_owner(Oid relation) {
     pg::call([&] {
@@ -40,7 +33,8 @@ void check_owner(Oid relation) {
         if (name == nullptr)
             ereport(ERROR,
                     (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table with OID %u does not exist", relation)));
-        if (!is_owner(relation, GetUserId())) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, name);
+        if (!compat::owns_table(relation, GetUserId()))
+            aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, name);
     });
 }
 

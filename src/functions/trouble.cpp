@@ -1,8 +1,9 @@
 // What the receivers of this central know of a link at the moment, for the status: from shared memory, so
 // that it can be seen when no table can be written.
-#include "pg/guard.h"
+#include "pg/clock.h"
+#include "pg/error_boundary.h"
 #include "receiver/shared_link.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 
 extern "C" {
 #include "funcapi.h"
@@ -11,6 +12,7 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(onerepl_trouble);
 PG_FUNCTION_INFO_V1(onerepl_writing);
+PG_FUNCTION_INFO_V1(onerepl_stop_reason);
 }
 
 /// Why the last body could not be taken.
@@ -35,10 +37,15 @@ PGDLLEXPORT Datum onerepl_writing(PG_FUNCTION_ARGS) {
     // One that was ended in the middle of it tells nothing.
     if (writing.process == 0 || (!goes_on && writing.until == 0)) PG_RETURN_NULL();
     const TimestampTz now = GetCurrentTimestamp();
-    const Time clock = worker::now();
+    const Time clock = pg::now();
     Datum values[] = {Int32GetDatum(writing.process), UInt64GetDatum(writing.first),
                       UInt64GetDatum(writing.last), TimestampTzGetDatum(now - (clock - writing.since)),
                       TimestampTzGetDatum(now - (clock - writing.until))};
     bool nulls[] = {false, false, false, false, goes_on};
     PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(description), values, nulls)));
+}
+
+/// P9: the text of a number that a link stopped with.
+PGDLLEXPORT Datum onerepl_stop_reason(PG_FUNCTION_ARGS) {
+    PG_RETURN_TEXT_P(cstring_to_text(onerepl::describe(static_cast<onerepl::Stop>(PG_GETARG_INT16(0)))));
 }

@@ -1,8 +1,8 @@
 // onerepl_wait: until the central has written what this session committed.
-#include "pg/guard.h"
-#include "pg/spi.h"
 #include "functions/arguments.h"
-#include "worker/shared.h"
+#include "pg/error_boundary.h"
+#include "pg/spi.h"
+#include "shared/memory.h"
 
 extern "C" {
 #include "storage/latch.h"

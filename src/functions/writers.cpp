@@ -1,5 +1,5 @@
 // Waiting for those who write tracked tables.
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/spi.h"
 
 extern "C" {

@@ -1,8 +1,8 @@
 // Boost.Beast's parser and the checks that it leaves to its user. The only file that includes Boost.
 
-#include "http/request_parser.h"
 #include "http/chunk_guard.h"
 #include "http/header_collector.h"
+#include "http/request_parser.h"
 
 // An assertion of Beast's about what a peer sent must not abort the process: it would take the whole database
 // server with it. It becomes an exception, and the request is refused.

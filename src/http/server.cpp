@@ -1,8 +1,8 @@
 // The listening sockets and the list of connections: who is let in, who must go, whose turn it is.
 
-#include "http/server.h"
 #include "http/connection.h"
 #include "http/listener.h"
+#include "http/server.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

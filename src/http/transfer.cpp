@@ -1,8 +1,8 @@
 // One post on its way. libcurl calls back from within its C code: no callback may throw, nor call anything of
 // PostgreSQL.
 
-#include "http/transfer.h"
 #include "http/message.h"
+#include "http/transfer.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>

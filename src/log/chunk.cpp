@@ -3,11 +3,11 @@
 
 #include "log/chunk.h"
 
-#include "capture/log_tables.h"
-#include "capture/own_table.h"
 #include "core/compression.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
+#include "store/log_tables.h"
+#include "store/own_table.h"
 
 extern "C" {
 #include "access/xact.h"
@@ -82,14 +82,14 @@ void store_sequences(Number n, ByteView record) {
     const Datum body = pg::Param(record).value;
     pg::call([&] {
         const Datum values[] = {UInt64GetDatum(n), body};
-        capture::insert_row(capture::own_relation("sequence_record"), values);
+        store::insert_row(store::own_relation("sequence_record"), values);
     });
 }
 
 std::optional<Bytes> load_sequences(Number n) {
     varlena* const body = pg::call([&]() -> varlena* {
-        ScanKeyData key = capture::scan_key(1, BTEqualStrategyNumber, F_INT8EQ, UInt64GetDatum(n));
-        capture::OwnScan scan("sequence_record", "sequence_record_pkey", &key, 1);
+        ScanKeyData key = store::scan_key(1, BTEqualStrategyNumber, F_INT8EQ, UInt64GetDatum(n));
+        store::OwnScan scan("sequence_record", "sequence_record_pkey", &key, 1);
         HeapTuple row = scan.previous();
         varlena* found = row == nullptr ? nullptr : PG_DETOAST_DATUM_COPY(scan.get(row, "body"));
         scan.close();

@@ -2,7 +2,8 @@
 #include "log/layout.h"
 
 #include "core/bytes.h"
-#include "pg/guard.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "mb/pg_wchar.h"
@@ -107,9 +108,6 @@ void fill_attribute(Form_pg_attribute attribute, const LayoutColumn& column) {
     attribute->atttypmod = column.typmod;
     attribute->attisdropped = column.dropped;
     attribute->attislocal = true;
-#if PG_VERSION_NUM < 180000
-    attribute->attcacheoff = -1;
-#endif
     const std::size_t size = column.name.size() < NAMEDATALEN ? column.name.size() : NAMEDATALEN - 1;
     std::memcpy(NameStr(attribute->attname), column.name.data(), size);
 }
@@ -178,9 +176,7 @@ TupleDesc Layout::tuple_descriptor() const {
         Form_pg_attribute attribute = TupleDescAttr(descriptor, static_cast<int>(i));
         std::memset(attribute, 0, ATTRIBUTE_FIXED_PART_SIZE);
         fill_attribute(attribute, columns[i]);
-#if PG_VERSION_NUM >= 180000
-        populate_compact_attribute(descriptor, static_cast<int>(i));
-#endif
+        compat::complete_attribute(descriptor, static_cast<int>(i));
     }
     return descriptor;
 }

@@ -5,7 +5,7 @@
 #include "pg/rights.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 
 extern "C" {
 #include "utils/builtins.h"

@@ -9,9 +9,9 @@ extern "C" {
 #include "utils/xid8.h"
 }
 
-#include "capture/log_tables.h"
 #include "log/pack_scan.h"
 #include "pg/spi.h"
+#include "store/log_tables.h"
 
 #include <algorithm>
 #include <tuple>
@@ -86,7 +86,7 @@ NewTransactions::NewTransactions(const NewXids& xids) {
 /// Stops when there are more than a batch holds.
 void NewTransactions::find(const NewXids& xids) {
     LogTables tables;
-    for (std::uint32_t table = 0; table < capture::log_tables; table++) {
+    for (std::uint32_t table = 0; table < store::log_tables; table++) {
         if (tables.is_empty(table)) continue;
         LastPackScan range(tables, table, xids.first, xids.end);
         auto take = [&](LastPackScan& scan) {

@@ -11,7 +11,6 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "capture/log_tables.h"
 #include "core/crypto.h"
 #include "core/history.h"
 #include "log/batch.h"
@@ -21,6 +20,7 @@ extern "C" {
 #include "log/recent_batches.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "store/log_tables.h"
 
 #include <algorithm>
 #include <charconv>
@@ -103,7 +103,7 @@ Position read_position() {
 }
 
 Oid batch_table() {
-    return pg::call([] { return capture::own_relation("batch"); });
+    return pg::call([] { return store::own_relation("batch"); });
 }
 
 Position position_at_begin(Oid table) {
@@ -171,7 +171,7 @@ void write_batch(Step& step, const std::vector<NumberedTransaction>& transaction
         TimestampTzGetDatum(made_at),
     };
     const bool nulls[] = {false, false, false, false, !last, false, false};
-    pg::call([&] { capture::insert_row(step.table, values, nulls); });
+    pg::call([&] { store::insert_row(step.table, values, nulls); });
     step.position.last = batch.numbers.last;
     step.position.identity = identity_at(batch, step.position.last);
     step.written.push_back({batch, std::move(encoded), made_at});

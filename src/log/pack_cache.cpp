@@ -1,7 +1,7 @@
 // Cache of packs, bounded in bytes.
 #include "log/pack_cache.h"
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 namespace onerepl::log {
 

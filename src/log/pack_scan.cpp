@@ -14,7 +14,7 @@ extern "C" {
 #include "utils/xid8.h"
 }
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 namespace onerepl::log {
 

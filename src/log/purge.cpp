@@ -3,7 +3,6 @@
 // emptied when that number is confirmed by all links and the seal is older than the retention.
 #include "log/purge.h"
 
-#include "capture/log_tables.h"
 #include "log/batch.h"
 #include "log/numbering.h"
 #include "log/reader.h"
@@ -11,7 +10,8 @@
 #include "log/truncate.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
+#include "store/log_tables.h"
 
 #include <algorithm>
 
@@ -77,7 +77,7 @@ bool is_empty(std::uint32_t table) {
 /// stay with the one they have.
 void rotate(Situation& situation) {
     const int age = std::max(shortest_rotation, situation.retention / rotations_per_retention);
-    const std::uint32_t next = (situation.active + 1) % capture::log_tables;
+    const std::uint32_t next = (situation.active + 1) % store::log_tables;
     pg::in_transaction([&] {
         if (is_empty(situation.active) || !is_empty(next)) return;
         const std::uint64_t rotated = pg::execute(
@@ -211,7 +211,7 @@ void purge_positions(const Situation& situation) {
 void purge_step(int retention) {
     Situation situation = look(retention);
     rotate(situation);
-    for (std::uint32_t table = 0; table < capture::log_tables; table++)
+    for (std::uint32_t table = 0; table < store::log_tables; table++)
         if (table != situation.active) purge_table(table, situation);
     pg::in_transaction([&] {
         purge_batches(situation);
@@ -224,7 +224,7 @@ void purge_step(int retention) {
 
 std::int64_t log_size() {
     std::int64_t size = 0;
-    for (std::uint32_t table = 0; table < capture::log_tables; table++) size += size_of(table);
+    for (std::uint32_t table = 0; table < store::log_tables; table++) size += size_of(table);
     return size;
 }
 
@@ -236,7 +236,7 @@ std::int64_t unconfirmed_size() {
                                                        : static_cast<double>(last - situation.confirmed) /
                                                              static_cast<double>(last - first + 1);
     double size = 0;
-    for (std::uint32_t table = 0; table < capture::log_tables; table++) {
+    for (std::uint32_t table = 0; table < store::log_tables; table++) {
         const double bytes = static_cast<double>(size_of(table));
         if (table == situation.active)
             size += bytes * share;

@@ -1,7 +1,8 @@
 // The layout of a relation as it is now, from the catalogue.
 #include "log/layout.h"
 
-#include "pg/guard.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
 #include "pg/partition_condition.h"
 
 extern "C" {
@@ -117,11 +118,7 @@ ColumnFacts column_facts(Form_pg_attribute attribute) {
 }
 
 Oid key_index(Relation relation) {
-#if PG_VERSION_NUM >= 180000
-    const Oid primary = RelationGetPrimaryKeyIndex(relation, false);
-#else
-    const Oid primary = RelationGetPrimaryKeyIndex(relation);
-#endif
+    const Oid primary = compat::primary_key_index(relation);
     return OidIsValid(primary) ? primary : RelationGetReplicaIndex(relation);
 }
 

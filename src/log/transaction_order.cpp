@@ -3,7 +3,7 @@
 #include "log/transaction_order.h"
 
 #include "log/unique_values.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 #include <algorithm>
 

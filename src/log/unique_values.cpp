@@ -6,7 +6,7 @@ extern "C" {
 #include "common/hashfn.h"
 }
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 #include "pg/pg.h"
 
 #include "pg/alert.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/settings.h"
 
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // Changing the user, and back.
 #include "pg/rights.h"
 
-#include "pg/guard.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -32,14 +33,9 @@ bool is_own_schema(Oid schema) {
     return false;
 }
 
-#if PG_VERSION_NUM >= 160000
-using Walker = bool (*)(Node*, void*);
-#else
-using Walker = bool (*)();  // of any arguments, in C
-#endif
-
 bool refuse_tables_of_others(Node* node, void* context);
-const Walker walker = reinterpret_cast<Walker>(reinterpret_cast<void*>(refuse_tables_of_others));
+const compat::Walker walker =
+    reinterpret_cast<compat::Walker>(reinterpret_cast<void*>(refuse_tables_of_others));
 
 /// Plain. Only `become` makes this context in a worker.
 bool has_become_somebody() {

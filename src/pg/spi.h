@@ -2,8 +2,8 @@
 // use pg::SpiConnection). Plans are cached per session by query text.
 #pragma once
 
-#include "pg/guard.h"
 #include "core/types.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "executor/spi.h"

@@ -1,7 +1,7 @@
 // Transactions and subtransactions of a worker.
 #pragma once
 
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 #include <cstdint>
 #include <functional>

@@ -8,15 +8,16 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "capture/log_tables.h"
 #include "core/crypto.h"
+#include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "receiver/link_lock.h"
 #include "receiver/packed_frames.h"
 #include "receiver/waiting.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
+#include "store/log_tables.h"
 #include "worker/worker.h"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ void store_position(int link, std::int64_t seq, Number written, const Identity& 
     pg::call([&] {
         const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(written), bytes,
                                 TimestampTzGetDatum(GetCurrentTimestamp())};
-        capture::insert_row(capture::own_relation("applied"), values);
+        store::insert_row(store::own_relation("applied"), values);
     });
 }
 
@@ -74,7 +75,7 @@ void store_received(int link, Range numbers, const Bytes& frames) {
                                 UInt64GetDatum(numbers.last),
                                 bytes,
                                 TimestampTzGetDatum(GetCurrentTimestamp())};
-        capture::insert_row(capture::own_relation("received"), values);
+        store::insert_row(store::own_relation("received"), values);
     });
 }
 
@@ -166,12 +167,12 @@ void LinkReceiver::begin_turn() {
 LinkReceiver::LinkState LinkReceiver::load_state() {
     const bool holds = kept_.there && kept_.turn == shared_->turns &&
                        kept_.orders == shared::receiver_orders() &&
-                       worker::now() - kept_.loaded_at < reload_interval;
+                       pg::now() - kept_.loaded_at < reload_interval;
     kept_.there = false;  // until this turn has ended well
     shared_->turns++;
     if (holds) return std::move(kept_.state);
     kept_.orders = shared::receiver_orders();
-    kept_.loaded_at = worker::now();
+    kept_.loaded_at = pg::now();
     LinkState state;
     pg::in_transaction([&] {
         for (const Link& fresh : load_links(Role::central))
@@ -206,7 +207,7 @@ Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer,
     begin_turn();
     CentralConfig heard = config();
     heard.speaker = peer;
-    Turn turn(worker::now(), heard, load_state(), shared_->waits, journal_);
+    Turn turn(pg::now(), heard, load_state(), shared_->waits, journal_);
     if (!answers_this_start(body)) return encode_reply(body, {turn.central.header(), {}});
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
@@ -220,7 +221,7 @@ Bytes LinkReceiver::receive(const OpenedBody& opened, const std::string& peer,
     }
     finish(turn);
     end_trouble();
-    const Time now = worker::now();
+    const Time now = pg::now();
     const Reply reply = turn.central.reply(now, turn.central.state_overdue(now) ? heard_from() : 0);
     keep_state(turn);
     return encode_reply(body, reply);
@@ -277,7 +278,7 @@ Nonce LinkReceiver::next_nonce() const {
 Time LinkReceiver::deaf_until() const {
     const auto* memory = static_cast<const SharedLink*>(shared::link_memory(link_.id, false));
     if (memory == nullptr || memory->writing.process == 0) return 0;
-    return is_writing(memory->writing) ? worker::now() : memory->writing.until;
+    return is_writing(memory->writing) ? pg::now() : memory->writing.until;
 }
 
 Time LinkReceiver::look(Time heard_from) {
@@ -285,11 +286,11 @@ Time LinkReceiver::look(Time heard_from) {
     if (!lock.held()) return 1 * second;
     begin_turn();
     kept_.there = false;
-    Turn turn(worker::now(), config(), load_state(), shared_->waits, journal_);
+    Turn turn(pg::now(), config(), load_state(), shared_->waits, journal_);
     write_ready(turn);
-    const Time wait = turn.central.tick(worker::now(), heard_from) - worker::now();
+    const Time wait = turn.central.tick(pg::now(), heard_from) - pg::now();
     finish(turn);
-    return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - worker::now(), 0)) : wait;
+    return retry_at_ > 0 ? std::min(wait, std::max<Time>(retry_at_ - pg::now(), 0)) : wait;
 }
 
 /// P9: before anything of the body is believed.
@@ -311,7 +312,7 @@ void LinkReceiver::read_messages(Turn& turn, const std::vector<FrameResult>& fra
         if (const auto* message = std::get_if<Message>(&frame.value))
             if (const auto* state = std::get_if<RemoteState>(message)) echo = state->echo;
     turn.frames = frames.size();
-    const bool admitted = turn.central.admit(worker::now(), *turn.header, echo);
+    const bool admitted = turn.central.admit(pg::now(), *turn.header, echo);
     for (const FrameResult& frame : frames) {
         const auto* message = std::get_if<Message>(&frame.value);
         if (message && std::holds_alternative<ObjectTransfer>(*message) && !admitted) continue;
@@ -347,7 +348,7 @@ void LinkReceiver::take_message(Turn& turn, const FrameResult& frame) {
 }
 
 void LinkReceiver::write_ready(Turn& turn) {
-    if (retry_at_ > worker::now()) return;
+    if (retry_at_ > pg::now()) return;
     while (!turn.over && write_once(turn)) continue;
 }
 
@@ -362,7 +363,7 @@ bool LinkReceiver::write_once(Turn& turn) {
     const WritingMark mark(*shared_, ready.numbers);
     apply::Options options;
     options.resolutions = &turn.known.resolutions;
-    options.untold = turn.central.untold(worker::now());
+    options.untold = turn.central.untold(pg::now());
     options.memory_holds = std::exchange(turn.memory_holds, false);
     auto before_commit = [&](Number written) { move_position(turn, written, !direct); };
     apply::Outcome outcome;
@@ -435,7 +436,7 @@ void LinkReceiver::take_outcome(Turn& turn, const apply::Outcome& outcome) {
     note_put_off(turn, sqlstate,
                  "writing is put off: " + outcome.transient->message + " (SQLSTATE " + sqlstate + ")");
     retry_wait_ = retry_wait_ == 0 || moved ? first_retry : std::min(retry_wait_ * 2, longest_retry);
-    retry_at_ = worker::now() + retry_wait_;
+    retry_at_ = pg::now() + retry_wait_;
     turn.over = true;
 }
 
@@ -454,14 +455,14 @@ Contact LinkReceiver::contact_of(const Turn& turn) const {
     contact.peer_state = state_name(*turn.header);
     if (turn.header->oldest > 0) {
         contact.oldest = turn.header->oldest;
-        contact.age = turn.header->age + (worker::now() - turn.begun);
+        contact.age = turn.header->age + (pg::now() - turn.begun);
     }
     return contact;
 }
 
 /// What the turn has to leave behind in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
-    const bool contact = turn.header && worker::now() - contact_stored_ >= contact_interval;
+    const bool contact = turn.header && pg::now() - contact_stored_ >= contact_interval;
     const Stop stop = turn.central.stopped();
     if (stop == link_.stop && turn.central.to_spool().empty() && turn.central.evicted().empty() &&
         !turn.failed && journal_.empty() && !contact && !turn.put_off)
@@ -474,7 +475,7 @@ void LinkReceiver::finish(Turn& turn) {
         if (turn.failed) store_failures(link_.id, *turn.failed);
         if (contact) {
             store_contact(link_.id, contact_of(turn));
-            pg::on_commit([this] { contact_stored_ = worker::now(); });
+            pg::on_commit([this] { contact_stored_ = pg::now(); });
         }
         if (turn.put_off) {
             store_put_off(link_.id, *turn.put_off);
@@ -524,7 +525,7 @@ Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
     shared_ = &scratch;
     kept_.there = false;
     pg::JournalBuffer silent(link_.id);
-    Turn turn(worker::now(), config(), load_state(), scratch.waits, silent);
+    Turn turn(pg::now(), config(), load_state(), scratch.waits, silent);
     turn.body = &body;
     turn.header = &std::get<RemoteHeader>(body.header);
     if (turn.central.state().started && answers_this_start(body) && addressed_here(body)) {

@@ -7,8 +7,8 @@ extern "C" {
 #include "storage/ipc.h"
 }
 
+#include "pg/error_boundary.h"
 #include "pg/settings.h"
-#include "pg/guard.h"
 
 #include <algorithm>
 

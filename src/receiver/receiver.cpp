@@ -3,13 +3,14 @@
 
 #include "apply/session.h"
 #include "http/server.h"
+#include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
+#include "receiver/housekeeping.h"
 #include "receiver/links.h"
 #include "receiver/refusals.h"
-#include "worker/housekeeping.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 #include "worker/worker.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ class Receiver : public http::Handler {
     [[noreturn]] void run() {
         for (;;) {
             if (index_ >= settings::receivers) worker::finish();
-            const Time now = worker::now();
+            const Time now = pg::now();
             Time wait = longest_wait;
             if (now >= listen_at_) open_port();
             if (server_) worker::attempt([&] { server_->turn(now); });
@@ -42,7 +43,7 @@ class Receiver : public http::Handler {
             worker::attempt([&] { refusals_.flush(now); });
             if (index_ == 0) housekeeping_.turn(now);
             poller_.arm();
-            waiter_.wait(std::min(wait, std::max<Time>(look_at_ - worker::now(), 0)));
+            waiter_.wait(std::min(wait, std::max<Time>(look_at_ - pg::now(), 0)));
             look_at_ = waiter_.woken() ? 0 : look_at_;
             poller_.poll();
         }
@@ -56,7 +57,7 @@ class Receiver : public http::Handler {
             told_.clear();
             shared::set_listen_error("");
         } catch (const std::exception& error) {
-            listen_at_ = worker::now() + 5 * second;
+            listen_at_ = pg::now() + 5 * second;
             if (told_ == error.what()) return;
             told_ = error.what();
             shared::set_listen_error(error.what());
@@ -137,7 +138,7 @@ class Receiver : public http::Handler {
         Time wait = rest_after_failure;
         worker::Fault fault;
         if (worker::attempt([&] { wait = look(); }, &fault)) return wait;
-        look_at_ = worker::now() + rest_after_failure;
+        look_at_ = pg::now() + rest_after_failure;
         links_.each([&](LinkReceiver& link) { link.put_off(report_of(fault)); });
         return rest_after_failure;
     }
@@ -164,7 +165,7 @@ class Receiver : public http::Handler {
             link.put_off(report_of(fault));
         });
         wait = std::max(wait, 10 * millisecond);
-        look_at_ = worker::now() + wait;
+        look_at_ = pg::now() + wait;
         return wait;
     }
 
@@ -177,7 +178,7 @@ class Receiver : public http::Handler {
     Time listen_at_ = 0;
     std::string told_;
     std::unique_ptr<http::Server> server_;
-    worker::CentralHousekeeping housekeeping_;
+    Housekeeping housekeeping_;
     Time look_at_ = 0;
 };
 

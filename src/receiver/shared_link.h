@@ -3,7 +3,7 @@
 
 #include "core/central.h"
 #include "core/speakers.h"
-#include "worker/worker.h"
+#include "pg/clock.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -44,9 +44,9 @@ inline bool is_writing(const Writing& writing) {
 class WritingMark {
   public:
     WritingMark(SharedLink& link, Range numbers) : writing_(link.writing) {
-        writing_ = {MyProcPid, numbers.first, numbers.last, worker::now(), 0};
+        writing_ = {MyProcPid, numbers.first, numbers.last, pg::now(), 0};
     }
-    ~WritingMark() { writing_.until = worker::now(); }
+    ~WritingMark() { writing_.until = pg::now(); }
     WritingMark(const WritingMark&) = delete;
     WritingMark& operator=(const WritingMark&) = delete;
 

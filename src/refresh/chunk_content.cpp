@@ -1,10 +1,10 @@
 // Reads what belongs into a chunk and stores it under its number.
 #include "refresh/chunk_content.h"
 
+#include "keys/digest.h"
 #include "log/chunk.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
-#include "refresh/digest.h"
 
 #include <algorithm>
 #include <utility>
@@ -47,7 +47,8 @@ Range range_left(std::uint64_t refresh) {
 /// How many rows a verification's chunk can name and still be one body.
 std::uint64_t rows_with_digests(const CopiedTable& table) {
     constexpr std::size_t size_of_key = 64;  // a guess
-    return std::max<std::size_t>(1, chunk_bytes() / (table.column_count() * digits_of_column + size_of_key));
+    return std::max<std::size_t>(
+        1, chunk_bytes() / (table.column_count() * keys::digits_of_column + size_of_key));
 }
 
 /// Stores one chunk and begins anew.

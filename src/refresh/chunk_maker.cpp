@@ -5,13 +5,13 @@
 #include "log/chunk.h"
 #include "log/link_filters.h"
 #include "pg/array_text.h"
+#include "pg/clock.h"
 #include "pg/fixed_settings.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
-#include "worker/worker.h"
 #include "refresh/pace.h"
+#include "shared/memory.h"
 
 extern "C" {
 #include "utils/timestamp.h"
@@ -104,16 +104,16 @@ void ChunkMaker::note_confirmed(int link, Number confirmed) {
 
 /// A refresh comes with an order, which is counted before its transaction gives up its locks.
 bool ChunkMaker::is_expected() const {
-    return look_ || shared::sender_orders() != orders_ || (busy_ && worker::now() >= due_at_);
+    return look_ || shared::sender_orders() != orders_ || (busy_ && pg::now() >= due_at_);
 }
 
 Time ChunkMaker::time_to_wait() const {
     if (look_) return 0;
-    return busy_ ? std::max<Time>(due_at_ - worker::now(), 0) : nothing_to_do;
+    return busy_ ? std::max<Time>(due_at_ - pg::now(), 0) : nothing_to_do;
 }
 
 void ChunkMaker::wait_at_most(Time wait) {
-    due_at_ = std::min(due_at_, worker::now() + wait);
+    due_at_ = std::min(due_at_, pg::now() + wait);
 }
 
 bool ChunkMaker::begin() {
@@ -121,7 +121,7 @@ bool ChunkMaker::begin() {
     marks_.clear();
     copies_.clear();
     current_ = 0;
-    due_at_ = worker::now() + nothing_to_do;
+    due_at_ = pg::now() + nothing_to_do;
     layouts_.trim();
     load();
     busy_ = !work_.empty();
@@ -278,7 +278,7 @@ void ChunkMaker::failed(const pg::ErrorReport& report) {
     look_ = false;
     busy_ = true;
     orders_ = shared::sender_orders();
-    due_at_ = worker::now() + retry_interval;
+    due_at_ = pg::now() + retry_interval;
     if (id == 0 || pg::is_transient(report.sqlstate)) return;
     pg::in_transaction([&] {
         pg::execute(

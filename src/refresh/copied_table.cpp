@@ -2,12 +2,13 @@
 #include "refresh/copied_table.h"
 
 #include "capture/description.h"
+#include "keys/digest.h"
+#include "keys/key_order.h"
 #include "log/link_filters.h"
 #include "pg/array_text.h"
+#include "pg/compat.h"
 #include "pg/rights.h"
 #include "pg/spi.h"
-#include "refresh/digest.h"
-#include "refresh/key_order.h"
 
 extern "C" {
 #include "access/relation.h"
@@ -30,14 +31,6 @@ namespace {
 
 constexpr long rows_fetched = 1000;
 
-Oid file_of(Relation relation) {
-#if PG_VERSION_NUM >= 160000
-    return relation->rd_locator.relNumber;
-#else
-    return relation->rd_node.relNode;
-#endif
-}
-
 /// Plain. InvalidOid: no table, or locked.
 Oid lock_and_find_file(Oid relation, Access* access) {
     *access = Access::later;
@@ -49,7 +42,7 @@ Oid lock_and_find_file(Oid relation, Access* access) {
     const char kind = table->rd_rel->relkind;
     if (kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE) {
         *access = Access::granted;
-        file = file_of(table);
+        file = compat::file_of(table);
     }
     relation_close(table, NoLock);
     return file;
@@ -133,7 +126,7 @@ Access access_table(Oid relation) {
 }
 
 CopiedTable::CopiedTable(Oid relation, int link, bool compared, log::Layouts& layouts)
-    : name_((is_partitioned(relation) ? "" : "ONLY ") + name_of(relation)),
+    : name_((is_partitioned(relation) ? "" : "ONLY ") + keys::name_of(relation)),
       owner_(pg::call([&] { return pg::owner_of(relation); })) {
     describe(relation, link, layouts);
     const log::Layout& layout = encoder_->layout();
@@ -184,7 +177,7 @@ void CopiedTable::plan_key(Oid relation, bool compared) {
         const Oid type =
             pg::call([&] { return get_atttype(relation, encoder_->layout().columns[column].number); });
         types_.push_back(type);
-        order_.push_back(order_of(type, compared));
+        order_.push_back(keys::order_of(type, compared));
         const auto place = static_cast<std::size_t>(std::ranges::find(wire_, column) - wire_.begin());
         if (order_.back() == KeyOrder::text || place == wire_.size())
             key_outputs_.push_back({behind++, nullptr});
@@ -196,7 +189,7 @@ void CopiedTable::plan_key(Oid relation, bool compared) {
 std::vector<std::string> CopiedTable::key_expressions() const {
     std::vector<std::string> key;
     for (std::size_t i = 0; i < key_.size(); i++)
-        key.push_back(ordered("t." + quoted(encoder_->layout().columns[key_[i]].name), order_[i]));
+        key.push_back(keys::ordered("t." + quoted(encoder_->layout().columns[key_[i]].name), order_[i]));
     return key;
 }
 
@@ -208,8 +201,10 @@ std::string CopiedTable::condition(const Key& bound, const char* comparison, int
     if (bound.empty()) return array + "[1] IS NULL";
     std::vector<std::string> values;
     for (std::size_t i = 0; i < key_.size(); i++)
-        values.push_back(ordered_bound(array + "[" + std::to_string(i + 1) + "]", types_[i], order_[i]));
-    return row_of(key_expressions()) + " OPERATOR(pg_catalog." + comparison + ") " + row_of(values);
+        values.push_back(
+            keys::ordered_bound(array + "[" + std::to_string(i + 1) + "]", types_[i], order_[i]));
+    return keys::row_of(key_expressions()) + " OPERATOR(pg_catalog." + comparison + ") " +
+           keys::row_of(values);
 }
 
 std::vector<std::string> CopiedTable::key_texts() const {
@@ -236,7 +231,7 @@ std::string CopiedTable::rows_of(const Range& range) const {
 
 std::string CopiedTable::order_by() const {
     const std::vector<std::string> key = key_expressions();
-    return key.empty() ? "" : " ORDER BY " + list_of(key);
+    return key.empty() ? "" : " ORDER BY " + keys::list_of(key);
 }
 
 std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
@@ -245,7 +240,7 @@ std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
     const std::vector<std::string> texts = key_texts();
     for (std::size_t i = 0; i < key_.size(); i++)
         if (key_outputs_[i].output == nullptr) columns.push_back(texts[i]);
-    std::string sql = "SELECT " + list_of(columns) + rows_of(range) + order_by();
+    std::string sql = "SELECT " + keys::list_of(columns) + rows_of(range) + order_by();
     if (limit > 0) sql += " LIMIT " + std::to_string(limit);
     return sql;
 }
@@ -261,8 +256,8 @@ void CopiedTable::query(const std::string& sql, const Range& range,
 Key CopiedTable::key_at_end(const Range& range, std::uint64_t limit) const {
     Key end;
     if (key_.empty()) return end;
-    const std::string sql = "SELECT " + list_of(key_texts()) + rows_of(range) + order_by() + " OFFSET " +
-                            std::to_string(limit - 1) + " LIMIT 1";
+    const std::string sql = "SELECT " + keys::list_of(key_texts()) + rows_of(range) + order_by() +
+                            " OFFSET " + std::to_string(limit - 1) + " LIMIT 1";
     query(sql, range, [&](const pg::Row& row) {
         for (std::size_t i = 0; i < key_.size(); i++) end.push_back(row.text(static_cast<int>(i)));
     });
@@ -273,7 +268,7 @@ CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit)
     Digest digest;
     digest.to = key_at_end(range, limit);
     const Range part{range.from, digest.to.empty() ? range.to : digest.to};
-    const std::string sql = "SELECT count(*), " + digest_of(compared_columns()) + rows_of(part);
+    const std::string sql = "SELECT count(*), " + keys::digest_of(compared_columns()) + rows_of(part);
     query(sql, part, [&](const pg::Row& row) {
         digest.rows = row.number(0);
         digest.digest = row.text(1);
@@ -283,8 +278,8 @@ CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit)
 
 std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) const {
     std::vector<std::string> texts = key_texts();
-    texts.push_back(digests_of(compared_columns()));
-    const std::string sql = "SELECT " + list_of(texts) + rows_of(range) + order_by();
+    texts.push_back(keys::digests_of(compared_columns()));
+    const std::string sql = "SELECT " + keys::list_of(texts) + rows_of(range) + order_by();
     std::uint32_t count = 0;
     query(sql, range, [&](const pg::Row& row) {
         for (std::size_t i = 0; i < texts.size(); i++) texts[i] = row.text(static_cast<int>(i));

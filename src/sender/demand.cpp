@@ -7,7 +7,7 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 #include "worker/worker.h"
 
 #include <string>

@@ -7,13 +7,14 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#include "capture/log_tables.h"
 #include "core/crypto.h"
 #include "log/reader.h"
+#include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
+#include "store/log_tables.h"
 #include "worker/worker.h"
 
 namespace onerepl::sender {
@@ -59,7 +60,7 @@ void store_position(int link, std::int64_t seq, Number sent, Number confirmed) {
     pg::call([&] {
         const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(sent),
                                 UInt64GetDatum(confirmed), TimestampTzGetDatum(GetCurrentTimestamp())};
-        capture::insert_row(capture::own_relation("position"), values);
+        store::insert_row(store::own_relation("position"), values);
     });
 }
 
@@ -75,7 +76,7 @@ LinkSender::LinkSender(Link link, const Uuid& own_id, Number last, http::Client&
       own_id_(own_id),
       client_(client),
       journal_(link_.id),
-      remote_(worker::now(), config(), load_position(link_), last, journal_, *this),
+      remote_(pg::now(), config(), load_position(link_), last, journal_, *this),
       builder_(link_.id),
       stop_stored_(link_.stop) {
     position_seq_ =
@@ -137,7 +138,7 @@ void LinkSender::form() {
     remote_.set_resting(rests());
     give_up_overtaken();
     std::size_t size = 0;
-    while (auto outgoing = remote_.next(worker::now())) {
+    while (auto outgoing = remote_.next(pg::now())) {
         Built built = builder_.build(parties(), *outgoing, config().batch_bytes);
         if (built.missing) report_missing(*built.missing);
         Body body;
@@ -152,7 +153,7 @@ void LinkSender::form() {
         formed_.push_back(
             {id, encode_body(body, link_.signs_with, {settings::compression}), built.carried.empty()});
         posted_[id] = {body.nonce};
-        remote_.departed(worker::now(), id, *outgoing, built.carried);
+        remote_.departed(pg::now(), id, *outgoing, built.carried);
         size += formed_.back().bytes.size();
         more_to_form_ = size >= enough_at_once;
         if (more_to_form_) return;
@@ -178,10 +179,10 @@ RemoteHeader LinkSender::header() const {
 
 /// P22: the central answers others, but not these: what they carried is formed again.
 void LinkSender::give_up_overtaken() {
-    while (const auto id = remote_.overtaken(worker::now())) {
+    while (const auto id = remote_.overtaken(pg::now())) {
         client_.cancel(*id);
         posted_.erase(*id);
-        remote_.unanswered(worker::now(), *id, "a later body was answered");
+        remote_.unanswered(pg::now(), *id, "a later body was answered");
     }
 }
 
@@ -217,7 +218,7 @@ void LinkSender::discard_formed() {
     builder_.forget_notes();
     for (const Formed& formed : formed_) {
         posted_.erase(formed.id);
-        remote_.unanswered(worker::now(), formed.id, "the body could not be formed");
+        remote_.unanswered(pg::now(), formed.id, "the body could not be formed");
     }
     formed_.clear();
 }
@@ -243,7 +244,7 @@ void LinkSender::completed(const http::Completion& completion) {
         if (completion.status == 503) contact_.peer_sqlstate = completion.cause;
     }
     posted_.erase(found);
-    if (!reason.empty()) remote_.unanswered(worker::now(), completion.id, reason);
+    if (!reason.empty()) remote_.unanswered(pg::now(), completion.id, reason);
     note_contact(std::move(reason));
     builder_.forget_up_to(remote_.position().sent);
 }
@@ -284,7 +285,7 @@ std::string LinkSender::take_answer(std::uint64_t id, const Posted& posted, cons
     heard_ = header->hearing;
     contact_.peer_number = header->written;
     contact_.peer_state = flow_name(header->flow);
-    remote_.answered(worker::now(), id, *header, messages);
+    remote_.answered(pg::now(), id, *header, messages);
     return {};
 }
 
@@ -300,7 +301,7 @@ void LinkSender::store() {
         store_position(link_.id, ++position_seq_, position.sent, position.confirmed);
         if (position.stop != stop_stored_) store_stop(link_, position.stop, remote_.stop_detail());
     }
-    contact_storing_ = contact_changed_ && worker::now() - contact_stored_ >= contact_interval;
+    contact_storing_ = contact_changed_ && pg::now() - contact_stored_ >= contact_interval;
     if (contact_storing_) store_contact(link_.id, contact_);
     journal_.flush();
 }
@@ -310,7 +311,7 @@ void LinkSender::stored() {
     stop_stored_ = remote_.stopped();
     if (!contact_storing_) return;
     contact_changed_ = false;
-    contact_stored_ = worker::now();
+    contact_stored_ = pg::now();
 }
 
 /// What lasts comes from a damaged log, mostly: somebody has to look, so it does not only go to the server
@@ -331,11 +332,11 @@ void LinkSender::failed(const worker::Fault& fault) {
 }
 
 void LinkSender::rest() {
-    rest_until_ = worker::now() + rest_of_link;
+    rest_until_ = pg::now() + rest_of_link;
 }
 
 void LinkSender::cease() {
-    ceased_until_ = worker::now() + rest_of_link;
+    ceased_until_ = pg::now() + rest_of_link;
 }
 
 void LinkSender::succeeded() {
@@ -353,7 +354,7 @@ void LinkSender::set_own_error(std::string error) {
 }
 
 Time LinkSender::time_to_wait() {
-    const Time now = worker::now();
+    const Time now = pg::now();
     if (has_ceased()) return ceased_until_ - now;
     if (more_to_form_ || has_arrived() || !journal_.empty()) return 0;
     Time wait = std::max<Time>(0, remote_.wake_at() - now);

@@ -3,6 +3,7 @@
 
 #include "core/remote.h"
 #include "http/client.h"
+#include "pg/clock.h"
 #include "pg/journal.h"
 #include "sender/body_builder.h"
 #include "worker/link.h"
@@ -58,8 +59,8 @@ class LinkSender : private NumberedHistory {
     void cease();
     /// A turn went well.
     void succeeded();
-    bool rests() const { return worker::now() < rest_until_; }
-    bool has_ceased() const { return worker::now() < ceased_until_; }
+    bool rests() const { return pg::now() < rest_until_; }
+    bool has_ceased() const { return pg::now() < ceased_until_; }
     /// Microseconds until `form` or `store` may have something to do if nothing happens; 0: now.
     Time time_to_wait();
     /// False while the administrator, a stop, or the wait after a failure keeps transfers back.

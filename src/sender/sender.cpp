@@ -5,14 +5,15 @@
 
 #include "http/client.h"
 #include "log/numbering.h"
+#include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "sender/demand.h"
-#include "sender/numbering_guests.h"
+#include "sender/housekeeping.h"
 #include "sender/link_sender.h"
-#include "worker/housekeeping.h"
-#include "worker/shared.h"
+#include "sender/numbering_guests.h"
+#include "shared/memory.h"
 #include "worker/worker.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ class Sender {
     [[noreturn]] void run() {
         for (;;) {
             turn();
-            housekeeping_.turn(worker::now());
+            housekeeping_.turn(pg::now());
             wait_for_work(time_to_wait());
         }
     }
@@ -55,15 +56,15 @@ class Sender {
     /// Until a post has ended, somebody has committed or given an order, or the time is up. Bytes that come
     /// and go on sockets meanwhile are no reason to look into the database.
     void wait_for_work(Time timeout) {
-        const Time until = worker::now() + timeout;
+        const Time until = pg::now() + timeout;
         std::vector<http::Completion> completions;
         do {
             poller_.arm();
-            waiter_.wait(std::max<Time>(until - worker::now(), 0));
+            waiter_.wait(std::max<Time>(until - pg::now(), 0));
             woken_ = woken_ || waiter_.woken();
             poller_.poll();
-            completions = client_.turn(worker::now());
-        } while (completions.empty() && !waiter_.woken() && worker::now() < until);
+            completions = client_.turn(pg::now());
+        } while (completions.empty() && !waiter_.woken() && pg::now() < until);
         for (http::Completion& completion : completions) hand_over(std::move(completion));
     }
 
@@ -79,7 +80,7 @@ class Sender {
     void turn() {
         wants_look_ = note_orders() || wants_look_;
         const bool look = wants_look_;
-        if (worker::now() >= rest_until_) prepare();
+        if (pg::now() >= rest_until_) prepare();
         for (auto& [id, link] : links_) serve(*link, look);
         log::wait_for_numbers();
     }
@@ -89,21 +90,21 @@ class Sender {
         worker::Fault fault;
         prepared_ = worker::attempt(
             [this] {
-                if (demand_.due(worker::now()) && !find_demand()) worker::finish();
+                if (demand_.due(pg::now()) && !find_demand()) worker::finish();
                 if (numbering_is_due(wants_look_)) number();
                 if (wants_look_) load();
                 wants_look_ = false;
             },
             &fault);
         if (prepared_) return;
-        rest_until_ = worker::now() + after_error;
+        rest_until_ = pg::now() + after_error;
         for (auto& [id, link] : links_) link->failed(fault);
     }
 
     /// True if tables that are kept in memory may have changed: links, what is blocked, refreshes.
     bool note_orders() {
         const std::uint32_t orders = shared::sender_orders();
-        const bool look = look_.due(worker::now()) || orders != orders_;
+        const bool look = look_.due(pg::now()) || orders != orders_;
         orders_ = orders;
         if (look) guests_.chunks().look_again();
         return look;
@@ -118,11 +119,11 @@ class Sender {
         const bool asked =
             std::ranges::any_of(links_, [](const auto& entry) { return entry.second->wants_numbering(); });
         if (asked || look || guests_.chunks().is_expected()) return true;
-        return worker::now() >= number_at_ && (woken_ || resting_);
+        return pg::now() >= number_at_ && (woken_ || resting_);
     }
 
     void number() {
-        const Time begun = worker::now();
+        const Time begun = pg::now();
         if (resting_) shared::set_sender_resting(resting_ = false);
         const bool woken = std::exchange(woken_, false);
         const log::Numbered numbered = log::number_changes();
@@ -243,7 +244,7 @@ class Sender {
     }
 
     Time time_to_prepare() {
-        const Time now = worker::now();
+        const Time now = pg::now();
         if (now < rest_until_) return rest_until_ - now;
         if (std::ranges::any_of(links_, [](const auto& entry) { return entry.second->wants_numbering(); }))
             return 0;
@@ -254,7 +255,7 @@ class Sender {
     http::Poller poller_;
     http::Client client_;
     worker::Waiter waiter_;
-    worker::RemoteHousekeeping housekeeping_;
+    Housekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
     worker::Periodic look_{look_interval};
     std::uint32_t orders_ = 0;

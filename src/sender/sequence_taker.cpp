@@ -2,10 +2,10 @@
 #include "sender/sequence_taker.h"
 
 #include "log/chunk.h"
+#include "pg/clock.h"
 #include "pg/journal.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "worker/worker.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -145,7 +145,7 @@ bool SequenceTaker::look(bool ahead) {
 bool SequenceTaker::take(Number n, bool changes) {
     moved_.clear();
     complete_ = false;
-    const Time now = worker::now();
+    const Time now = pg::now();
     if (now < rests_until_ || (!changes && now - looked_ < quiet_interval)) return false;
     looked_ = now;
     load();
@@ -181,7 +181,7 @@ void SequenceTaker::failed(const pg::ErrorReport& report) {
     complete_ = false;
     loads_due = 2;
     if (pg::is_transient(report.sqlstate)) return;
-    rests_until_ = worker::now() + rest_of_sequences;
+    rests_until_ = pg::now() + rest_of_sequences;
     pg::in_transaction([&] {
         pg::write_journal_entry(0, {Level::critical,
                                     "P17",
@@ -192,7 +192,7 @@ void SequenceTaker::failed(const pg::ErrorReport& report) {
 }
 
 void SequenceTaker::purge() {
-    purged_ = worker::now();
+    purged_ = pg::now();
     pg::execute(
         "DELETE FROM onerepl.sequence_record AS s"
         " WHERE n <= (SELECT min(onerepl.confirmed_to(id)) FROM onerepl.link WHERE role = 'remote')"

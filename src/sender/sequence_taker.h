@@ -3,8 +3,8 @@
 
 #include "pg/pg.h"
 
-#include "core/types.h"
 #include "core/record.h"
+#include "core/types.h"
 #include "pg/error.h"
 
 #include <map>

@@ -82,12 +82,14 @@ $$;
 COMMENT ON FUNCTION onerepl.new_start(onerepl.link, int8) IS
 'The cure of a stopped link in words. after: S_b, if what the central has written may be a part of the remote''s history; else null.';
 
+CREATE FUNCTION onerepl.stop_reason(stop int2) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT AS 'MODULE_PATHNAME', 'onerepl_stop_reason';
+COMMENT ON FUNCTION onerepl.stop_reason(int2) IS 'Why a link stopped for good (P9), in words. stop: as in onerepl.link.';
+
 CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_do text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT 'stopped: ' || (ARRAY['the central has lost changes that it had confirmed', 'the remote has lost changes that it had sent',
-                                 'the two histories differ', 'another database speaks than the one that the link belongs to',
-                                 'the central was promoted', 'two copies of the remote speak in turn'])[l.stop],
+    SELECT 'stopped: ' || onerepl.stop_reason(l.stop),
            CASE l.stop
                WHEN 1 THEN onerepl.new_start(l, p.s)
                WHEN 2 THEN 'Find and stop the other copy of the remote first, if there is one. ' || onerepl.new_start(l, NULL)

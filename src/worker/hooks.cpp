@@ -3,27 +3,23 @@
 // make way. Plain C in here: standard_ProcessUtility may longjmp.
 #include "worker/hooks.h"
 
+#include "capture/running_ddl.h"
 #include "pg/compat.h"
 #include "pg/rights.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 
 extern "C" {
 #include "access/htup_details.h"
-#include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
-#include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
-#include "lib/stringinfo.h"
-#include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
-#include "parser/parser.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -32,24 +28,9 @@ extern "C" {
 
 namespace onerepl::hooks {
 
-char* effective_search_path() {
-    // Temporary schemas are not in it. fetch_search_path() might make one.
-    const int count = fetch_search_path_array(nullptr, 0);
-    auto* const schemas = static_cast<Oid*>(palloc(sizeof(Oid) * static_cast<std::size_t>(count)));
-    fetch_search_path_array(schemas, count);
-    StringInfoData path;
-    initStringInfo(&path);
-    // PostgreSQL's own comes first by itself.
-    for (int i = count > 0 && schemas[0] == PG_CATALOG_NAMESPACE ? 1 : 0; i < count; i++)
-        if (const char* const name = get_namespace_name(schemas[i]))
-            appendStringInfo(&path, "%s%s", path.len > 0 ? ", " : "", quote_identifier(name));
-    return path.data;
-}
-
 namespace {
 
 ProcessUtility_hook_type previous = nullptr;
-Ddl* running = nullptr;
 
 bool moves_tablespace(const AlterDatabaseStmt* statement) {
     ListCell* cell;
@@ -141,18 +122,10 @@ bool is_commit_prepared(const Node* statement) {
            reinterpret_cast<const TransactionStmt*>(statement)->kind == TRANS_STMT_COMMIT_PREPARED;
 }
 
-bool is_ddl(const Node* statement) {
-    return IsA(statement, AlterTableStmt) || IsA(statement, RenameStmt) || IsA(statement, CreateStmt) ||
-           IsA(statement, AlterObjectSchemaStmt);
-}
-
 /// A statement that our event triggers do not see, although it, or what it makes possible, may change a
 /// tracked table: none fires for statements about event triggers, nor for any under event_triggers = off.
 bool goes_unwatched(Node* statement) {
-#if PG_VERSION_NUM >= 170000
-    if (!event_triggers && command_tag_event_trigger_ok(CreateCommandTag(statement))) return true;
-#endif
-    return IsA(statement, AlterEventTrigStmt) ||
+    return compat::event_triggers_are_off(statement) || IsA(statement, AlterEventTrigStmt) ||
            (IsA(statement, RenameStmt) &&
             reinterpret_cast<const RenameStmt*>(statement)->renameType == OBJECT_EVENT_TRIGGER);
 }
@@ -181,62 +154,15 @@ void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilit
     if (unwatched) note_unwatched(statement);
 }
 
-/// Whether the text, lexed with this standard_conforming_strings, is the statement. Parsing is pure: an error
-/// of it leaves nothing behind.
-bool is_read_so(const char* text, const Node* statement, bool conforming_strings) {
-    const bool before = standard_conforming_strings;
-    MemoryContext const memory = CurrentMemoryContext;
-    volatile bool same = false;
-    standard_conforming_strings = conforming_strings;
-    PG_TRY();
-    {
-        List* const parsed = raw_parser(text, RAW_PARSE_DEFAULT);
-        same = list_length(parsed) == 1 && equal(linitial_node(RawStmt, parsed)->stmt, statement);
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(memory);
-        FlushErrorState();
-    }
-    PG_END_TRY();
-    standard_conforming_strings = before;
-    return same;
-}
-
-/// A text is lexed as a whole before its first statement acts, and the statements of a function when they are
-/// first executed: the setting may have changed since. Only a backslash is read in two ways.
-bool were_strings_conforming(const char* text, std::size_t size, const Node* statement) {
-    if (memchr(text, '\\', size) == nullptr) return true;
-    char* const copy = pnstrdup(text, size);
-    const bool other = !standard_conforming_strings;
-    const bool is_other =
-        !is_read_so(copy, statement, standard_conforming_strings) && is_read_so(copy, statement, other);
-    pfree(copy);
-    return is_other ? other : standard_conforming_strings;
-}
-
-Ddl ddl_of(const PlannedStmt* planned, const char* query) {
-    const char* const text = query + (planned->stmt_location > 0 ? planned->stmt_location : 0);
-    const std::size_t size =
-        planned->stmt_len > 0 ? static_cast<std::size_t>(planned->stmt_len) : strlen(text);
-    return {planned->utilityStmt,
-            text,
-            size,
-            effective_search_path(),
-            were_strings_conforming(text, size, planned->utilityStmt),
-            false};
-}
-
 void process_ddl(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
                  QueryCompletion* completion) {
-    Ddl* const outer = running;
-    Ddl ddl = ddl_of(planned, query);
-    running = &ddl;
+    capture::Ddl ddl = capture::ddl_of(planned, query);
+    capture::Ddl* const outer = capture::set_running_ddl(&ddl);
     PG_TRY();
     { next(planned, query, read_only, context, params, environment, receiver, completion); }
     PG_FINALLY();
-    { running = outer; }
+    { capture::set_running_ddl(outer); }
     PG_END_TRY();
 }
 
@@ -246,7 +172,7 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
     const Node* statement = planned->utilityStmt;
     const bool prepared = is_commit_prepared(statement);
     const Oid database = database_to_clear(statement);
-    if (is_ddl(statement) && !OidIsValid(database))
+    if (capture::is_ddl(statement) && !OidIsValid(database))
         return process_ddl(planned, query, read_only, context, params, environment, receiver, completion);
     if (!OidIsValid(database)) {
         next(planned, query, read_only, context, params, environment, receiver, completion);
@@ -262,10 +188,6 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
 }
 
 }  // namespace
-
-Ddl* running_ddl() {
-    return running;
-}
 
 void install() {
     previous = ProcessUtility_hook;

@@ -1,11 +1,11 @@
 // Entry of the shared library.
 #include "http/listener.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 #include "pg/settings.h"
+#include "shared/memory.h"
 #include "worker/hooks.h"
 #include "worker/launcher.h"
 #include "worker/secret_log.h"
-#include "worker/shared.h"
 
 extern "C" {
 PG_MODULE_MAGIC;

@@ -3,9 +3,10 @@
 // nothing for it to do.
 #include "worker/launcher.h"
 
+#include "pg/clock.h"
 #include "pg/settings.h"
 #include "pg/transaction.h"
-#include "worker/shared.h"
+#include "shared/memory.h"
 #include "worker/worker.h"
 
 extern "C" {
@@ -95,10 +96,10 @@ class Starter {
 
     void start(const WantedDatabase& database, const char* kind, int index, Time interval) {
         Time& last = started_[{database.oid, index}];
-        const Time wait = last == 0 ? 0 : last + interval - worker::now();
+        const Time wait = last == 0 ? 0 : last + interval - pg::now();
         next_look_ = std::min(next_look_, std::max(wait, start_interval));
         if (wait > 0) return;
-        last = worker::now();
+        last = pg::now();
         launch(database, kind, index);
     }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/body.h"
-#include "pg/guard.h"
+#include "pg/error_boundary.h"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,8 @@
 // file.
 #include "worker/session.h"
 
-#include "pg/guard.h"
+#include "pg/compat.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -31,9 +32,6 @@ constexpr PinnedSetting pinned[] = {
     {"statement_timeout", "0"},
     {"idle_in_transaction_session_timeout", "0"},
     {"idle_session_timeout", "0"},
-#if PG_VERSION_NUM >= 170000
-    {"transaction_timeout", "0"},
-#endif
     {"exit_on_error", "off"},
     // Every wait has a limit: other links wait too. Apply has a shorter one.
     {"lock_timeout", "10s"},
@@ -57,6 +55,8 @@ void pin_session() {
         SetSessionAuthorization(GetAuthenticatedUserId(), true);
         for (const PinnedSetting& setting : pinned)
             SetConfigOption(setting.name, setting.value, PGC_SUSET, PGC_S_OVERRIDE);
+        if (compat::has_transaction_timeout)
+            SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
     });
 }
 

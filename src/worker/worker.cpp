@@ -24,12 +24,6 @@ extern "C" {
 
 namespace onerepl::worker {
 
-Time now() {
-    return std::chrono::duration_cast<std::chrono::microseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 namespace {
 
 void install_signal_handlers() {

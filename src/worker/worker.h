@@ -1,8 +1,8 @@
 // What all background workers share: start and end, waiting, and running a turn that may fail.
 #pragma once
 
-#include "pg/guard.h"
 #include "core/types.h"
+#include "pg/error_boundary.h"
 
 extern "C" {
 #include "postmaster/bgworker.h"
@@ -14,9 +14,6 @@ extern "C" {
 #include <vector>
 
 namespace onerepl::worker {
-
-/// This machine's monotonic clock, in microseconds.
-Time now();
 
 /// What the launcher tells a worker, in bgw_extra.
 struct Assignment {
