@@ -47,7 +47,7 @@ CONF
 	pg_ctl -D "$data" -l "$folder/$name.log" -s -w start || { tail -n 30 "$folder/$name.log"; exit 1; }
 }
 
-# crash NAME: kill -9 of the postmaster, and a new start as soon as what it left behind is gone.
+# crash NAME: kill -9 of the postmaster, and a new start as soon as what it left is gone.
 crash() {
 	local data=$folder/$1 i
 	kill -KILL "$(head -n 1 "$data/postmaster.pid")"

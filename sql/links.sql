@@ -20,7 +20,7 @@ SELECT onerepl_add_central('west', 'http://127.0.0.1:1', 'a secret of the west',
 SELECT onerepl_add_central('west', url, 'a secret of the west')
 FROM (VALUES ('127.0.0.1:7075')) AS u (url);
 \echo :LAST_ERROR_SQLSTATE
--- urls that can not be, each by itself
+-- urls that cannot be, each by itself
 CREATE FUNCTION pg_temp.url_error(url text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM onerepl.check_url(url);

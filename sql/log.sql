@@ -81,7 +81,7 @@ SELECT onerepl_wait('east');
 \echo :LAST_ERROR_SQLSTATE
 RESET statement_timeout;
 
--- started anew, the link begins behind what is there, and with the descriptions of the tables
+-- started anew, the link begins after what is there, and with the descriptions of the tables
 SELECT onerepl_restart_link('east');
 CALL numbered_to(15);
 SELECT link, s, m FROM onerepl_status();

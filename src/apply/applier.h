@@ -117,7 +117,7 @@ class Applier {
     Applier(const Applier&) = delete;
     Applier& operator=(const Applier&) = delete;
 
-    /// Writes what `source` gives, beginning behind `written_before`, which is committed already. Must be
+    /// Writes what `source` gives, beginning after `written_before`, which is committed already. Must be
     /// called outside a transaction. `before_commit` is called inside each B transaction just before it
     /// commits, with SPI connected, as the worker's own user, with the last number written: it moves the
     /// position. What `source` and `before_commit` throw passes through (the current transaction is aborted);

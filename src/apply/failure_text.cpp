@@ -122,7 +122,7 @@ std::string bound_text(const std::vector<ByteView>& key) {
 
 std::string key_text(const Record& record, const TableDescription& description) {
     if (record.operation == Operation::chunk)
-        return "behind " + bound_text(record.chunk.from) + " to " + bound_text(record.chunk.to);
+        return "after " + bound_text(record.chunk.from) + " to " + bound_text(record.chunk.to);
     const std::vector<std::size_t> key = description.key();
     if (key.empty()) return {};
     if (record.old_key && record.old_key->size() == key.size())

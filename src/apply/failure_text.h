@@ -7,7 +7,7 @@
 namespace onerepl::apply {
 
 /// Fills relation, operation, key and row of `failure` from the record. In a transaction; never throws for
-/// what the record holds: a value that can not be shown appears as hexadecimal. `description`: null if B
+/// what the record holds: a value that cannot be shown appears as hexadecimal. `description`: null if B
 /// lacks it.
 void describe_record(const Record& record, const TableDescription* description, Failure& failure);
 

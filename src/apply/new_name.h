@@ -12,7 +12,7 @@ struct NewName {
     bool empty() const { return schema.empty() && table.empty(); }
 };
 
-/// `text` is in this database's encoding. A statement that can not be parsed here, since the remote is of a
+/// `text` is in this database's encoding. A statement that cannot be parsed here, since the remote is of a
 /// newer version of PostgreSQL, gives no other name: those that do can be parsed by all.
 NewName new_name(const std::string& text);
 

@@ -9,14 +9,14 @@
 
 namespace onerepl::apply {
 
-/// pg::is_transient, but for 08P01: here that is what a type's receive function says of bytes that it can not
+/// pg::is_transient, but for 08P01: here that is what a type's receive function says of bytes that it cannot
 /// read.
 inline bool is_transient(const pg::ErrorReport& report) {
     return report.sqlstate != "08P01" && pg::is_transient(report.sqlstate);
 }
 
 /// P22: how many of A's transactions share a commit. After a transient error half as many are tried, down to
-/// one, since it may be their number that can not be written (locks, memory, disk); each commit that holds
+/// one, since it may be their number that cannot be written (locks, memory, disk); each commit that holds
 /// lets it grow again.
 class Piece {
   public:
@@ -59,7 +59,7 @@ class Run {
     bool next(IncomingRecord& record);
     void rewind(Number n);
     Problem problem_of(const pg::ErrorReport& report);
-    /// Goes on behind `problem` if it can. False: the outcome is final.
+    /// Goes on after `problem` if it can. False: the outcome is final.
     bool overcome(const Problem& problem);
     void fail(const Problem& problem);
 
@@ -87,7 +87,7 @@ struct KnownError {
     Number n = 0;
 };
 
-/// Tries the transaction that begins behind `written` record by record, rolls it back, and gives what failed:
+/// Tries the transaction that begins after `written` record by record, rolls it back, and gives what failed:
 /// `known`, if nothing fails in the trial. Throws pg::Error only for transient errors, and what `source`
 /// throws.
 struct TrialResult {

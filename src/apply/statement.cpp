@@ -80,11 +80,11 @@ void check_new_name(int link, const Target& target, const NewName& name, const s
     if (name.empty()) return;
     const Target renamed = place_of_new_name(link, target, name);
     const Oid before = pg::call([&] { return find_relation(target, AccessShareLock); });
-    const Oid behind = pg::call([&] { return find_relation(renamed, AccessShareLock); });
-    if (!OidIsValid(before) || before == behind) return;
+    const Oid after = pg::call([&] { return find_relation(renamed, AccessShareLock); });
+    if (!OidIsValid(before) || before == after) return;
     const std::string what =
         "the remote renamed its table " + quoted(target.description) + " to " + quoted(renamed.description);
-    const bool is_missing = !OidIsValid(behind);
+    const bool is_missing = !OidIsValid(after);
     throw pg::Error(is_missing ? "42P01" : "42P07",
                     what + (is_missing ? ", which is not here" : ", whose rows go to another table here"),
                     "Rename the tables here as on the remote, or say with onerepl_set_target which one the "
@@ -248,7 +248,7 @@ NewName apply_statement(int link, Number n, const Statement& statement, Target* 
     if (!is_told(told, n, name, sql.text))
         tell(link, n, Level::information,
              "the remote changed its table " + quoted(target->description) + ": " + sql.text,
-             "If the table here does not fit, the link stops at the first row that can not be written.");
+             "If the table here does not fit, the link stops at the first row that cannot be written.");
     return {};
 }
 

@@ -103,7 +103,7 @@ void check_path(Oid role, const std::string& search_path, const std::string& tex
         case Fault::none:
             return;
         case Fault::unreadable:
-            throw pg::Error("22023", "the remote's search_path can not be read: " + search_path);
+            throw pg::Error("22023", "the remote's search_path cannot be read: " + search_path);
         case Fault::absent:
             throw pg::Error("3F000", schema + " is not here",
                             std::string("Create it, and retry; or ") + or_skip, text);
@@ -117,7 +117,7 @@ void check_path(Oid role, const std::string& search_path, const std::string& tex
         case Fault::before_catalog:
             throw pg::Error(
                 "0A000", "the remote looked for names elsewhere before pg_catalog: " + search_path,
-                std::string("As the remote's names can not be told from PostgreSQL's own: ") + or_skip, text);
+                std::string("As the remote's names cannot be told from PostgreSQL's own: ") + or_skip, text);
     }
 }
 

@@ -83,7 +83,7 @@ class Trial {
             if (is_transient(error.report())) throw;
             error_ = error.report();
         } catch (const std::logic_error& error) {
-            // What a record says can not be; no error of PostgreSQL, but as much one of the record.
+            // What a record says cannot be; no error of PostgreSQL, but as much one of the record.
             error_ = pg::Error("22P03", error.what()).report();
         } catch (const LackingDescription&) {
             // Not a failure of the record: it will be asked for when the others are resolved.
@@ -143,7 +143,7 @@ class Trial {
         return !record.record.empty() && record.record[0] == static_cast<std::uint8_t>(Operation::truncate);
     }
 
-    /// Goes on behind a record.
+    /// Goes on after a record.
     void pass(const IncomingRecord& record) {
         next_ = record.n + 1;
         if (ended_) result_.transaction_last = record.n;

@@ -106,7 +106,7 @@ void Writer::leave_out(const IncomingRecord& incoming) {
     if (!decode_record(incoming.record, record_)) return windows_.note_hole(std::nullopt);
     ForeignPlace* const places = batch_.places;
     const auto come_back = [&] {
-        batch_.places = places;  // the locks of those behind them are gone
+        batch_.places = places;  // the locks of those after them are gone
         windows_.load();
         if (record_.operation == Operation::chunk) windows_.note_hole(record_.chunk.refresh);
     };
@@ -171,7 +171,7 @@ void Writer::match(Target& target) {
     reach(link_, target);
     pg::call([&] {
         match_target(target);
-        close_tables(batch_);  // a trigger can not be made on a table in use
+        close_tables(batch_);  // a trigger cannot be made on a table in use
     });
     guard(target);
 }
@@ -190,7 +190,7 @@ void Writer::write_row_record() {
     Target& target = find_target(record_.description);
     if (record_.too_large)
         throw pg::Error(
-            "54000", "the remote has left out the row's values: they are too large, or it can not read them",
+            "54000", "the remote has left out the row's values: they are too large, or it cannot read them",
             "Bring the row here by other means (onerepl.allow_writes), then skip the record.");
     if (target.has_branch) add_branch(target, record_);
     if (windows_.is_open(target.relation)) {
@@ -248,7 +248,7 @@ void Writer::tell_if_ahead() {
          {batch_.n, batch_.n}});
 }
 
-/// A server that can not be asked does not stand in the way of skipping.
+/// A server that cannot be asked does not stand in the way of skipping.
 bool Writer::may_be_ahead(Oid relation) {
     if (!pg::call([&] { return has_foreign_partitions(relation); })) return false;
     bool ahead = true;
@@ -256,7 +256,7 @@ bool Writer::may_be_ahead(Oid relation) {
     try {
         pg::in_subtransaction([&] { ahead = is_ahead(batch_, relation); });
     } catch (const pg::Error&) {
-        batch_.places = places;  // the locks of those behind them are gone
+        batch_.places = places;  // the locks of those after them are gone
         return true;
     }
     return ahead;
@@ -306,7 +306,7 @@ void Writer::describe() {
     guard(*target);
 }
 
-/// A table that is in use can not be altered. What deferred constraints say is looked into before, because
+/// A table that is in use cannot be altered. What deferred constraints say is looked into before, because
 /// row versions may move: A has altered no table with checks that were still to be made.
 void Writer::write_statement() {
     Target* target = nullptr;

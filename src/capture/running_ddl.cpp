@@ -17,7 +17,7 @@ namespace {
 Ddl* running = nullptr;
 
 /// Whether the text, lexed with this standard_conforming_strings, is the statement. Parsing is pure: an error
-/// of it leaves nothing behind.
+/// of it leaves nothing.
 bool is_read_so(const char* text, const Node* statement, bool conforming_strings) {
     const bool before = standard_conforming_strings;
     MemoryContext const memory = CurrentMemoryContext;

@@ -149,7 +149,7 @@ void put_settings(StringInfo out, bool conforming_strings) {
     memcpy(out->data + at, &sent, sizeof sent);
 }
 
-/// As on the wire, behind the description's id.
+/// As on the wire, after the description's id.
 void record(std::uint64_t description, bool dropped, const Text& statement) {
     StringInfoData out;
     initStringInfo(&out);
@@ -204,7 +204,7 @@ bool gave_other_values(Relation table, int number) {
     return contain_mutable_functions(build_column_default(table, number));
 }
 
-/// Attributes that the description has; all there can be if it can not be read.
+/// Attributes that the description has; all there can be if it cannot be read.
 int described_attributes(const FoundDescription& description) {
     return pg::entry([&] {
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(description.layout);

@@ -116,7 +116,7 @@ void begin_pack(Level& level) {
 Level& level_for(std::size_t size) {
     if (state.finished)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("a tracked table can not be changed after the transaction's end has begun")));
+                        errmsg("a tracked table cannot be changed after the transaction's end has begun")));
     Level& level = *current_level();
     if (!log::pack_is_empty(level.pack) && level.pack.used + size > pack_limit) {
         flush(level);
@@ -162,7 +162,7 @@ bool can_join(const Level& parent, const Level& child) {
     return child.flushed_seq == 0 && parent.pack.used + child.pack.used <= pack_limit;
 }
 
-/// All that can fail when a level commits is done before: either the level's pack will fit behind its
+/// All that can fail when a level commits is done before: either the level's pack will fit after its
 /// parent's, or the parent's pack is written now.
 void before_level_commits(int nesting) {
     Level* child = top_level();

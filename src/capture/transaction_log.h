@@ -19,7 +19,7 @@ bool begin_capture();
 
 void record_change(const log::RowChange& change);
 void record_description(std::uint64_t description);
-/// A statement of SQL. `statement`: as on the wire, behind the description's id (docs/protocol/wire.md,
+/// A statement of SQL. `statement`: as on the wire, after the description's id (docs/protocol/wire.md,
 /// "Records").
 void record_statement(std::uint64_t description, bool captured, bool dropped, const char* statement,
                       std::size_t size);

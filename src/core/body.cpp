@@ -237,7 +237,7 @@ const char* describe(BodyError error) {
         case BodyError::too_large:
             return "body announces more data than is taken";
     }
-    return "body can not be read";
+    return "body cannot be read";
 }
 
 Bytes encode_body(const Body& body, ByteView key, const BodyOptions& options) {

@@ -26,7 +26,7 @@ class ByteWriter {
     void u32(std::uint32_t value) { integer(value); }
     void u64(std::uint64_t value) { integer(value); }
     void bytes(ByteView value) {
-        // Not insert(): inlined, gcc 12 warns of an overflow in it that can not happen.
+        // Not insert(): inlined, gcc 12 warns of an overflow in it that cannot happen.
         const std::size_t at = out_.size();
         out_.resize(at + value.size());
         std::copy(value.begin(), value.end(), out_.begin() + static_cast<std::ptrdiff_t>(at));

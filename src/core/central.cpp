@@ -86,7 +86,7 @@ void Central::check_history(const RemoteHeader& header, std::optional<Number> ec
         stop(Stop::other_history);
 }
 
-/// Whether the batch can not belong to the history that B has written or holds.
+/// Whether the batch cannot belong to the history that B has written or holds.
 bool Central::conflicts(const Batch& batch) const {
     if (batch.numbers.empty() || batch.numbers.first == 0) return true;
     const Range judged{batch.numbers.first - 1, batch.numbers.last};

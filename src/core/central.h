@@ -140,7 +140,7 @@ class Central {
     std::optional<Identity> identity_at_end(Number end) const;
     /// Written up to `to`, the end of a transaction, in the caller's commit (C2a).
     void applied(Number to);
-    /// C2a, P13: n can not be written; its transaction goes to the queue. `reason` is for the journal.
+    /// C2a, P13: n cannot be written; its transaction goes to the queue. `reason` is for the journal.
     void failed(Number n, std::string_view reason);
     /// P17: these descriptions are needed before more can be written; `ready` is empty for the rest of this
     /// turn.
@@ -236,7 +236,7 @@ class Central {
     std::optional<RemoteHeader> header_;  // of the admitted body
     std::map<Number, Batch> batches_;     // by first number: of the queue and of the body
     bool two_histories_ = false;          // in the queue: receivers that ran side by side took from both
-    RangeSet whole_;                      // whole records behind S_b: in the queue, or taken now
+    RangeSet whole_;                      // whole records after S_b: in the queue, or taken now
     std::uint64_t used_ = 0;              // bytes of the queue, and of what was taken to go there
     std::vector<Spool> taken_;            // without batches
     std::vector<Range> evicted_;

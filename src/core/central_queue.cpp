@@ -88,7 +88,7 @@ bool Central::needed(Number n) const {
     return last_end_to(n - 1) <= state_.written;
 }
 
-/// Gives up the queue row with the highest numbers, if it lies behind a gap.
+/// Gives up the queue row with the highest numbers, if it lies after a gap.
 bool Central::evict_highest() {
     const Number kept = reach() + 1;
     const auto by_number = [](const auto& a, const auto& b) { return first_of(a) < first_of(b); };
@@ -243,7 +243,7 @@ void Central::failed(Number n, std::string_view reason) {
     state_.failed_at = n;
     journal_.write({Level::critical,
                     "C2a",
-                    "a record can not be written: " + std::string(reason),
+                    "a record cannot be written: " + std::string(reason),
                     "Look at onerepl.failed, repair the conflict and call onerepl_resolve.",
                     {n, n}});
 }

@@ -117,7 +117,7 @@ void Central::ask_for_gaps(std::vector<Missing>& missing) {
 }
 
 /// What of `numbers` is not there, down to single parts of records. Of a record that may still be arriving
-/// (none behind it is there, A has not finished sending it) only parts in front of others are missing.
+/// (none after it is there, A has not finished sending it) only parts in front of others are missing.
 std::vector<Missing> Central::missing_in(Range numbers) const {
     std::vector<Missing> missing;
     if (numbers.empty()) return missing;

@@ -1,4 +1,4 @@
-// OpenSSL's digests behind plain functions. Algorithms are fetched once and contexts kept, one per thread,
+// OpenSSL's digests as plain functions. Algorithms are fetched once and contexts kept, one per thread,
 // because both cost more than hashing a small frame. No process may fork after it has used them,
 // or both would give the same random bytes: PostgreSQL's postmaster never uses them.
 #include "core/crypto.h"

@@ -11,7 +11,7 @@ using Sha256 = std::array<std::uint8_t, 32>;
 /// The frame's checksum, also where approved algorithms are the default (fips=yes). Throws std::runtime_error
 /// if the system has no MD5 at all.
 Md5 md5(ByteView bytes);
-/// Of the two byte strings, one behind the other.
+/// Of the two byte strings, one after the other.
 Md5 md5(ByteView head, ByteView tail);
 Sha256 sha256(ByteView bytes);
 /// RFC 2104 over SHA-256.

@@ -136,7 +136,7 @@ const char* describe(FrameError error) {
         case FrameError::content:
             return "message has invalid content";
     }
-    return "message can not be read";
+    return "message cannot be read";
 }
 
 void encode_frame(const Parties& parties, const Message& message, Bytes& out) {

@@ -102,7 +102,7 @@ constexpr std::size_t frame_header_size = 76;
 /// Appends the message's frame, checksum included, to `out`.
 void encode_frame(const Parties& parties, const Message& message, Bytes& out);
 
-/// Why a frame can not be used.
+/// Why a frame cannot be used.
 enum class FrameError : std::uint8_t { truncated, magic, version, kind, length, checksum, parties, content };
 const char* describe(FrameError error);
 
@@ -121,7 +121,7 @@ class FrameReader {
     FrameReader(const Parties& expected, ByteView frames)
         : expected_(expected), rest_(frames), may_hash_in_vain_(frames.size()) {}
     bool at_end() const { return rest_.empty(); }
-    /// The next message, or why there is none; goes on behind it. Not to be called at the end.
+    /// The next message, or why there is none; goes on after it. Not to be called at the end.
     FrameResult next();
 
   private:

@@ -1,4 +1,4 @@
-// Frames: how they are read, and how to go on behind a damaged one (P1, P14). The layout is
+// Frames: how they are read, and how to go on after a damaged one (P1, P14). The layout is
 // docs/protocol/wire.md, "Frames".
 #include "core/frame.h"
 
@@ -19,7 +19,7 @@ bool starts_with_magic(ByteView bytes) {
            std::equal(frame_magic.begin(), frame_magic.end(), bytes.begin());
 }
 
-/// Size of the frame at the beginning of `bytes` by its own account; nullopt if it can not be that.
+/// Size of the frame at the beginning of `bytes` by its own account; nullopt if it cannot be that.
 std::optional<std::size_t> announced_size(ByteView bytes) {
     if (bytes.size() < frame_header_size) return std::nullopt;
     ByteReader reader(bytes.subspan(length_at));

@@ -67,7 +67,7 @@ class PreferredOrder {
                 continue;
             }
             Index& last = last_of[commands.index(records[i].command)];
-            insert(i, last == none ? tail_ : place_behind(last));
+            insert(i, last == none ? tail_ : place_after(last));
             last = i;
         }
     }
@@ -75,23 +75,23 @@ class PreferredOrder {
     Index next(Index i) const { return next_[i]; }
 
   private:
-    /// Behind `last` of the same command, before the first younger command that follows it; the end if none
+    /// After `last` of the same command, before the first younger command that follows it; the end if none
     /// does.
-    Index place_behind(Index last) {
+    Index place_after(Index last) {
         const std::uint32_t command = records_[last].command;
-        Index behind = last;
-        while (next_[behind] != none && records_[next_[behind]].command <= command) {
-            behind = next_[behind];
+        Index after = last;
+        while (next_[after] != none && records_[next_[after]].command <= command) {
+            after = next_[after];
             // Bounds what a strange log can cost; the end is where log order would put it.
             if (++steps_ > 16 * records_.size()) return tail_;
         }
-        return behind;
+        return after;
     }
-    void insert(Index i, Index behind) {
-        Index& from = behind == none ? head_ : next_[behind];
+    void insert(Index i, Index after) {
+        Index& from = after == none ? head_ : next_[after];
         next_[i] = from;
         from = i;
-        if (behind == tail_) tail_ = i;
+        if (after == tail_) tail_ = i;
     }
 
     std::span<const OrderRecord> records_;

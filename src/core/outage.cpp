@@ -44,7 +44,7 @@ bool Outage::end() {
     return true;
 }
 
-/// The body behind it names an answer of this start. Should B refuse that one too, the rest of the tries take
+/// The body after it names an answer of this start. Should B refuse that one too, the rest of the tries take
 /// their time.
 void Outage::not_taken(Time now, std::uint64_t departure, std::uint64_t last_departure) {
     if (not_taken_to_ > 0 && departure > not_taken_to_) retry_at_ = now + knock_;

@@ -25,7 +25,7 @@ RangeSet::RangeSet(const std::vector<Range>& ranges) {
 void RangeSet::add(Range range) {
     if (range.empty()) return;
     // Every range that overlaps or touches the new one becomes part of it. The differences are taken where
-    // they can not wrap around.
+    // they cannot wrap around.
     auto next = ranges_.upper_bound(range.first);
     if (next != ranges_.begin()) {
         auto before = std::prev(next);

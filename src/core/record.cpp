@@ -171,7 +171,7 @@ bool read_bound(ByteReader& reader, std::size_t columns, std::vector<ByteView>& 
     return reader.ok();
 }
 
-/// The rows are as many as is said, and nothing is behind them.
+/// The rows are as many as is said, and nothing is after them.
 bool are_rows(ByteView bytes, std::uint32_t count) {
     ChunkRows rows(bytes);
     std::vector<Value> row;
@@ -281,7 +281,7 @@ bool describes_itself(const Record& record) {
     return !reader.ok() || id == record.description;
 }
 
-/// Everything behind the description's id.
+/// Everything after the description's id.
 bool read_change(ByteReader& reader, std::uint8_t flags, Record& record) {
     switch (record.operation) {
         case Operation::insert:

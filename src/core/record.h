@@ -17,7 +17,7 @@ enum class Operation : std::uint8_t {
     skip = 'S',       // this number means nothing to this link; counts as written (P17)
     chunk = 'C',      // a piece of a table's copy, exact at its number (Part III, P17)
     statement = 'X',  // a statement of SQL that the remote executed at this place (P17)
-    sequences = 'Q',  // where sequences stood behind all changes up to here (P17)
+    sequences = 'Q',  // where sequences stood after all changes up to here (P17)
 };
 
 /// As the administrator knows it: "insert", "update", "delete", "truncate", "describe", "refresh",
@@ -39,7 +39,7 @@ enum class KeyOrder : std::uint8_t {
 };
 
 /// Part III: rows of one table whose keys lie in (from, to], as they were when all numbers before the chunk's
-/// had happened and none behind it. The chunks of one refresh follow each other by key; all rows of a table
+/// had happened and none after it. The chunks of one refresh follow each other by key; all rows of a table
 /// without key are in the chunks of one transaction.
 struct Chunk {
     std::uint64_t refresh = 0;  // A's id of the refresh, never used again
@@ -101,7 +101,7 @@ struct Record {
     /// insert, update: the row's columns in the description's order.
     std::vector<Value> row{};
     /// insert, update, remove: the row was too large for A's log, or for a message. The key's values are
-    /// there if possible, all others are `unchanged`: B can not write it.
+    /// there if possible, all others are `unchanged`: B cannot write it.
     bool too_large = false;
     /// describe: the encoded TableDescription.
     ByteView table{};

@@ -8,7 +8,7 @@
 namespace onerepl {
 
 namespace {
-// B asks again for what does not fit; a hostile or broken B can not make A's memory grow.
+// B asks again for what does not fit; a hostile or broken B cannot make A's memory grow.
 constexpr std::size_t most_requests_kept = 4096;
 constexpr std::size_t most_descriptions = 1024;
 constexpr Time longest_back_off = 30 * second;

@@ -69,7 +69,7 @@ std::size_t Remote::most_in_flight() const {
     return central_ && !outage_.is_on() ? config_.max_in_flight : 1;
 }
 
-/// P22: what had no answer for Tr keeps nothing else back: neither contact nor the bodies behind it.
+/// P22: what had no answer for Tr keeps nothing else back: neither contact nor the bodies after it.
 bool Remote::hangs(const BodyInFlight& body, Time now) const {
     return now - body.departed >= config_.reply_timeout;
 }

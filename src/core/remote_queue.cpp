@@ -171,7 +171,7 @@ void Remote::forget_repeats(Range range) {
     repeats_ = std::move(kept);
 }
 
-/// Parts of carried.n went out: what is left of the repetition begins behind them.
+/// Parts of carried.n went out: what is left of the repetition begins after them.
 void Remote::forget_repeat(const CarriedParts& carried) {
     for (Missing& repeat : repeats_) {
         const Number n = carried.n;

@@ -16,7 +16,7 @@ namespace onerepl {
 
 /// A log number N. Numbers begin at 1; 0 means "none".
 using Number = std::uint64_t;
-/// No number on the wire is larger: every number, the one behind it, and the sum of two of them, fits a
+/// No number on the wire is larger: every number, the one after it, and the sum of two of them, fits a
 /// signed 64-bit integer too.
 constexpr Number largest_number = 0x3fff'ffff'ffff'ffff;
 

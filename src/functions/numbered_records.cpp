@@ -31,11 +31,11 @@ class BatchTimes {
                   });
     }
     std::optional<TimestampTz> at(Number n) const {
-        const auto behind =
+        const auto after =
             std::upper_bound(times_.begin(), times_.end(), n,
                              [](Number number, const Time& time) { return number < time.first; });
-        if (behind == times_.begin()) return std::nullopt;
-        return std::prev(behind)->made_at;
+        if (after == times_.begin()) return std::nullopt;
+        return std::prev(after)->made_at;
     }
 
   private:

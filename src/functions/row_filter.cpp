@@ -51,7 +51,7 @@ ArrayType* columns_of(Relation table, Node* condition) {
     for (int column = FirstLowInvalidHeapAttributeNumber + 1; column < 0; column++)
         if (reads(column))
             ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                            errmsg("a row filter can not look at system columns")));
+                            errmsg("a row filter cannot look at system columns")));
     TupleDesc description = RelationGetDescr(table);
     auto* const names = static_cast<Datum*>(palloc(sizeof(Datum) * (description->natts + 1)));
     int count = 0;

@@ -9,7 +9,7 @@ namespace onerepl::http {
 
 class ChunkGuard {
   public:
-    /// False: the framing is malformed, now and for good. Bytes behind the end of the body are not looked at.
+    /// False: the framing is malformed, now and for good. Bytes after the end of the body are not looked at.
     bool accept(ByteView bytes);
 
   private:

@@ -1,4 +1,4 @@
-// Collects the bytes of a request's header up to its empty line and refuses at the first byte that can not be
+// Collects the bytes of a request's header up to its empty line and refuses at the first byte that cannot be
 // right, so that somebody who speaks another protocol (TLS, SSH ...) is told at once and not after a timeout.
 #pragma once
 

@@ -32,7 +32,7 @@ std::string_view trim(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view text) {
-    throw std::invalid_argument("can not listen on \"" + std::string(text) + "\": not of the form host:port");
+    throw std::invalid_argument("cannot listen on \"" + std::string(text) + "\": not of the form host:port");
 }
 
 bool is_port(std::string_view text) {
@@ -66,7 +66,7 @@ AddressList resolve(const HostAndPort& place) {
     const char* host = place.host == "*" ? nullptr : place.host.c_str();
     const int result = getaddrinfo(host, place.port.c_str(), &hints, &found);
     if (result != 0)
-        throw std::invalid_argument("can not listen on \"" + place.host + "\": " + gai_strerror(result));
+        throw std::invalid_argument("cannot listen on \"" + place.host + "\": " + gai_strerror(result));
     return {found, freeaddrinfo};
 }
 

@@ -1,5 +1,5 @@
 // One private epoll descriptor for all sockets of a worker, with a timer in it.
-// The worker puts `descriptor()` into PostgreSQL's WaitEventSet once, as readable: events can not be taken
+// The worker puts `descriptor()` into PostgreSQL's WaitEventSet once, as readable: events cannot be taken
 // out of a WaitEventSet again, while sockets come and go. No PostgreSQL header; no thread; no signal handler.
 //
 // The worker's loop:

@@ -1,5 +1,5 @@
 // Parses one HTTP/1.x request out of bytes that are fed to it; does no input or output itself.
-// Behind it is Boost.Beast's parser, plus the checks that Beast leaves to its user. Only request_parser.cpp
+// Under it is Boost.Beast's parser, plus the checks that Beast leaves to its user. Only request_parser.cpp
 // includes Boost (and so takes its seconds to compile).
 #pragma once
 

@@ -29,7 +29,7 @@ constexpr std::uint8_t flag_statement_dropped = 2;
 [[noreturn]] void damaged(const Layout& layout) {
     throw pg::Error("XX001",
                     "a logged row of table \"" + layout.schema + "." + layout.table + "\" is damaged",
-                    "The log of onerepl can not be read here. Start the links anew with a refresh.");
+                    "The log of onerepl cannot be read here. Start the links anew with a refresh.");
 }
 
 /// A varlena's content, uncompressed.

@@ -41,7 +41,7 @@ bool is_there(const NumberedTransaction& transaction) {
     return pg::query_int8(sql.c_str(), {xid}).has_value();
 }
 
-/// The number from which on all records of a batch can be read; the one behind its last if none can.
+/// The number from which on all records of a batch can be read; the one after its last if none can.
 Number first_readable(const std::vector<NumberedTransaction>& transactions) {
     std::uint32_t known = 0;  // bit masks of log tables
     std::uint32_t purged = 0;
@@ -116,7 +116,7 @@ std::optional<Identity> identity_at(Number n) {
                   [&](const pg::Row& row) { result = identity_at_zero(row.uuid(0)); });
         return result;
     }
-    // The batch that holds n, or, when that is purged, the one that begins behind it.
+    // The batch that holds n, or, when that is purged, the one that begins after it.
     pg::query(
         "(SELECT first, last, identity_before, random FROM onerepl.batch WHERE first <= $1 ORDER BY first "
         "DESC LIMIT 1)"

@@ -153,7 +153,7 @@ struct Step {
     std::size_t transactions = 0;
 };
 
-/// Writes one batch row and moves the position behind it. The snapshot only comes with the last of a step.
+/// Writes one batch row and moves the position after it. The snapshot only comes with the last of a step.
 void write_batch(Step& step, const std::vector<NumberedTransaction>& transactions, bool last) {
     Batch batch;
     batch.numbers = {transactions.front().first, transactions.back().last()};
@@ -208,8 +208,8 @@ class Guest {
     void rolled_back() {
         if (guest_) guest_->rolled_back();
     }
-    std::vector<NumberedTransaction> behind(Number first) {
-        return at_work([&] { return guest_->behind(first); });
+    std::vector<NumberedTransaction> after(Number first) {
+        return at_work([&] { return guest_->after(first); });
     }
     bool works() const { return works_; }
 
@@ -241,7 +241,7 @@ bool may_number() {
 }
 
 void number_new(Step& step, Guest& guest) {
-    const bool more_behind = guest.begin();
+    const bool more_after = guest.begin();
     const NewXids xids = new_xids(step.position.snapshot, step.now);
     NewTransactions found(xids);
     std::vector<NumberedTransaction> batch, following;
@@ -250,11 +250,11 @@ void number_new(Step& step, Guest& guest) {
     put_in_front(guest.before(step.position.last + 1, !batch.empty()), batch);
     while (!batch.empty()) {
         found.next(batch.back().last(), following);
-        write_batch(step, batch, following.empty() && !more_behind);
+        write_batch(step, batch, following.empty() && !more_after);
         batch.swap(following);
     }
     found.close();
-    if (more_behind) write_batch(step, guest.behind(step.position.last + 1), true);
+    if (more_after) write_batch(step, guest.after(step.position.last + 1), true);
 }
 
 Numbered number_with(Guest& guest) {

@@ -8,18 +8,18 @@ namespace onerepl::log {
 
 /// Records that are not changes and get their numbers in a numbering step, so that they are exact at their
 /// position: those of `before` come before all changes that this step numbers (which `changes` tells of),
-/// those of `behind` after all changes that its snapshot sees. Called in the step's transaction, which is
+/// those of `after` past all changes that its snapshot sees. Called in the step's transaction, which is
 /// REPEATABLE READ, with SPI connected; what the guest writes is committed with the numbers, or not at all.
 class NumberingGuest {
   public:
     virtual ~NumberingGuest() = default;
-    /// False: `begin` is not called, and `behind` neither. Asked after the step has taken its snapshot.
+    /// False: `begin` is not called, and `after` neither. Asked after the step has taken its snapshot.
     virtual bool is_expected() const = 0;
-    /// Before anything else. True: `behind` will give at least one transaction.
+    /// Before anything else. True: `after` will give at least one transaction.
     virtual bool begin() = 0;
     /// Transactions whose numbers begin at `first` and follow each other, empty for none.
     virtual std::vector<NumberedTransaction> before(Number first, bool changes) = 0;
-    virtual std::vector<NumberedTransaction> behind(Number first) = 0;
+    virtual std::vector<NumberedTransaction> after(Number first) = 0;
     /// The step was committed.
     virtual void committed() {}
     /// The step was rolled back, whoever was to blame. `failed` follows if it was the guest.

@@ -21,7 +21,7 @@
 //              truncate, plus bit 4: cascade, bit 5: restart identity, 3 statement, plus bit 4: captured, bit
 //              5: dropped
 //   description id, command id difference
-//   statement: what stands behind the description's id on the wire: length (varint), bytes
+//   statement: what stands after the description's id on the wire: length (varint), bytes
 //   tuple ids  (block * 2048 + offset) as signed differences to the last old id (update, delete), new id
 //   (insert, update) old image  length (varint), bytes unchanged  length (varint), bytes: bit i % 8 of byte i
 //   / 8 stands for attribute number i + 1 new image  length (varint), bytes
@@ -84,7 +84,7 @@ struct PackedRecord {
     bool truncate_restart_identity = false;
     bool statement_captured = false;
     bool statement_dropped = false;
-    ByteView statement;  // statement: as on the wire, behind the description's id
+    ByteView statement;  // statement: as on the wire, after the description's id
 
     bool is_unchanged(std::size_t column) const {
         return column / 8 < unchanged.size() && (unchanged[column / 8] >> column % 8 & 1);
@@ -126,7 +126,7 @@ class RowDecoder {
     /// (memory).
     explicit RowDecoder(const Layout& layout);
     /// Values may point into a copy of the image that lives until the next decode; varlena values may be
-    /// compressed or short, never external. False: the image can not be one of this layout (too short for its
+    /// compressed or short, never external. False: the image cannot be one of this layout (too short for its
     /// null bitmap).
     bool decode(const Image& image);
     /// By index into Layout::columns. The value is of LayoutColumn::type.
@@ -200,7 +200,7 @@ void pack_append(Pack& pack, const RowChange& change);
 void pack_append_describe(Pack& pack, std::uint64_t description, std::uint32_t command);
 void pack_append_truncate(Pack& pack, std::uint64_t description, std::uint32_t command, bool cascade,
                           bool restart);
-/// `statement`: as on the wire, behind the description's id.
+/// `statement`: as on the wire, after the description's id.
 void pack_append_statement(Pack& pack, std::uint64_t description, std::uint32_t command, bool captured,
                            bool dropped, const char* statement, std::size_t size);
 /// Empties the pack; its memory stays unless a huge row made it large.
@@ -209,7 +209,7 @@ void pack_clear(Pack& pack);
 void pack_free(Pack& pack);
 /// Makes room so that a pack of `size` bytes can be joined without allocating.
 void pack_reserve(Pack& pack, std::size_t size);
-/// Puts the records of `tail` behind those of `pack`.
+/// Puts the records of `tail` after those of `pack`.
 void pack_join(Pack& pack, const Pack& tail);
 
 }  // namespace onerepl::log

@@ -184,7 +184,7 @@ void purge_table(std::uint32_t table, const Situation& situation) {
 
 // ---------------------------------------------------------------- small tables
 
-/// Batches that nobody needs: behind them all is confirmed, so that even the identity before the next number
+/// Batches that nobody needs: after them all is confirmed, so that even the identity before the next number
 /// (P9) is in a later one.
 void purge_batches(const Situation& situation) {
     pg::execute(

@@ -13,7 +13,7 @@ void purge_step(int retention);
 /// Bytes on disk of the log tables, their TOAST and indexes. In a transaction.
 std::int64_t log_size();
 
-/// Of these, what a purge can not take because it is not confirmed by all links: tables that were left and
+/// Of these, what a purge cannot take because it is not confirmed by all links: tables that were left and
 /// could not be emptied, and of the one that is written to the part that its numbers are of all in the log.
 /// In a transaction, after a purge_step without retention.
 std::int64_t unconfirmed_size();

@@ -76,7 +76,7 @@ struct Reader::State {
     std::set<std::uint64_t> careful;  // descriptions of records of which a value's function made an error
     std::string fault;                // of the record at hand
 
-    // The batch that was read last, and some behind it.
+    // The batch that was read last, and some after it.
     std::deque<EncodedBatch> following;
     Range batch;
     std::vector<NumberedTransaction> transactions;
@@ -324,7 +324,7 @@ ReadEnd Reading::in_log_order(const NumberedTransaction& transaction) {
     return end;
 }
 
-/// The records of one pack, whose first has number `n`; moves `n` behind them.
+/// The records of one pack, whose first has number `n`; moves `n` after them.
 ReadEnd Reading::pack(const NumberedTransaction& transaction, ByteView data, Number& n) {
     PackReader reader(data);
     for (PackedRecord record; reader.next(record); n++) {

@@ -22,7 +22,7 @@ class RecentBatches {
     void clear();
     /// The one that holds `n`; null if it is not kept here.
     const Entry* find(Number n) const;
-    /// From `entry` on, in order: null behind the newest.
+    /// From `entry` on, in order: null after the newest.
     const Entry* next(const Entry* entry) const;
 
   private:

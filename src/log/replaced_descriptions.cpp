@@ -100,7 +100,7 @@ bool drop_ended_writers() {
 
 void purge_replaced_descriptions(Number confirmed) {
     const Tables added = look();
-    // Only now, behind the commit that tells the sessions.
+    // Only now, after the commit that tells the sessions.
     pg::in_transaction([&] {
         for (const auto& [id, relation] : added) replaced[id].writers = writers_of(relation);
     });

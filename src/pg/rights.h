@@ -43,7 +43,7 @@ void return_from(const Rights& rights);
 /// Does `work` with the rights of a role, and as if it changed no setting. Throws pg::Error.
 void run_as(Oid role, const std::function<void()>& work);
 
-/// Fires what triggers wait for the commit, as it would, but so that they leave no setting behind, the role
+/// Fires what triggers wait for the commit, as it would, but so that they change no setting, the role
 /// neither. They run with this process's rights, as at any commit: only superusers' tables have such
 /// (`restriction_of`). Plain.
 void fire_deferred_triggers();

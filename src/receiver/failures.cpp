@@ -53,7 +53,7 @@ void finish_failures(int link, Number written) {
 }
 
 std::string describe(const apply::Outcome& outcome) {
-    if (outcome.failures.empty()) return "its transaction can not be committed";
+    if (outcome.failures.empty()) return "its transaction cannot be committed";
     const apply::Failure& first = outcome.failures.front();
     return first.operation + (first.relation.empty() ? "" : " in " + first.relation) + ": " +
            first.error.message + " (SQLSTATE " + first.error.sqlstate + ")";

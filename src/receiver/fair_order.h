@@ -14,7 +14,7 @@ namespace onerepl::receiver {
 /// Places count rounds, in each of which every remote that has bodies waiting has one of them.
 class FairOrder {
   public:
-    /// The place of a further body of `remote` from `host`: a round behind its last one, or in the round at
+    /// The place of a further body of `remote` from `host`: a round after its last one, or in the round at
     /// hand. Its signature is not looked at yet: whoever pretends to be a remote elsewhere takes none of its
     /// turns.
     std::uint64_t next(const Uuid& remote, std::string_view host) {

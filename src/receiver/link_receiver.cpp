@@ -159,7 +159,7 @@ void LinkReceiver::begin_turn() {
     shared_ = static_cast<SharedLink*>(shared::link_memory(link_.id));
     if (shared_ == nullptr) {
         shared_ = &own_shared_;
-        kept_.there = false;  // others can not be seen
+        kept_.there = false;  // others cannot be seen
     }
 }
 
@@ -245,7 +245,7 @@ std::string LinkReceiver::put_off(const pg::ErrorReport& error) {
                         "It is tried again by itself once the cause is gone; the server log has more.",
                         {}});
     }
-    return "the central can not take it just now: " + told;
+    return "the central cannot take it just now: " + told;
 }
 
 void LinkReceiver::end_trouble() {
@@ -262,7 +262,7 @@ bool LinkReceiver::addressed_here(const Body& body) const {
 }
 
 /// P10: a body counts only if it names an answer which this central gave since the link was made or started
-/// anew. What was recorded before can not: it would bind the link to a former remote, or stop it. Of the
+/// anew. What was recorded before cannot: it would bind the link to a former remote, or stop it. Of the
 /// bodies of one start numbers tell old from new.
 bool LinkReceiver::answers_this_start(const Body& body) const {
     return std::equal(body.reply_to.begin(), body.reply_to.begin() + start_length, link_.challenge.begin());
@@ -460,7 +460,7 @@ Contact LinkReceiver::contact_of(const Turn& turn) const {
     return contact;
 }
 
-/// What the turn has to leave behind in tables, in one transaction.
+/// What the turn has to leave in tables, in one transaction.
 void LinkReceiver::finish(Turn& turn) {
     const bool contact = turn.header && pg::now() - contact_stored_ >= contact_interval;
     const Stop stop = turn.central.stopped();
@@ -532,7 +532,7 @@ Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
         read_messages(turn, opened.frames);
         in_this_start([&] {
             // The other one's commits may not be on disk yet: the answer names S_b, so it waits for a commit
-            // behind them.
+            // after them.
             if (turn.central.stopped() == Stop::none) spool(turn);
             pg::execute("SELECT pg_catalog.pg_current_xact_id()");
         });

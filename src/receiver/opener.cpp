@@ -28,8 +28,8 @@ void Opener::add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, B
     const std::lock_guard lock(mutex_);
     body->key_.assign(key.begin(), key.end());
     body->max_frames_ = max_frames;
-    const auto behind = [](std::uint64_t mine, const Waiting& each) { return mine < each.place; };
-    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place, behind), {place, body});
+    const auto after = [](std::uint64_t mine, const Waiting& each) { return mine < each.place; };
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place, after), {place, body});
 }
 
 Opened Opener::take(SealedBody& body, ByteView key, std::size_t max_frames) {

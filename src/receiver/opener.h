@@ -57,7 +57,7 @@ class Opener {
     void add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView key,
              std::size_t max_frames);
     /// It is the turn of `body`: gives what was made of it with this `key`, waiting if it is just being
-    /// opened, or opens it. The bodies that were added behind it are opened meanwhile and after that.
+    /// opened, or opens it. The bodies that were added after it are opened meanwhile and after that.
     Opened take(SealedBody& body, ByteView key, std::size_t max_frames);
     /// Ends the thread. Must have happened before the process ends.
     void stop();

@@ -64,7 +64,7 @@ class Receiver : public http::Handler {
             pg::JournalBuffer journal;
             journal.write({Level::critical,
                            "P12",
-                           "can not listen at " + listening_ + ": " + told_,
+                           "cannot listen at " + listening_ + ": " + told_,
                            "Check onerepl.listen, and which program uses the port.",
                            {}});
             worker::attempt([&] { pg::in_transaction([&] { journal.flush(); }); });

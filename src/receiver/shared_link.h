@@ -21,7 +21,7 @@ struct Writing {
 };
 
 /// All but `turns` belongs to one start (P20). For whoever holds the link's lock; `trouble` is read by the
-/// status, too, so that it shows what can not be written to any table.
+/// status, too, so that it shows what cannot be written to any table.
 struct SharedLink {
     Nonce challenge;  // of that start
     CentralWaits waits;

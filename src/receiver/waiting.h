@@ -1,4 +1,4 @@
-// The central's queue, table onerepl.waiting: what has arrived and can not be written yet. All in a
+// The central's queue, table onerepl.waiting: what has arrived and cannot be written yet. All in a
 // transaction.
 #pragma once
 

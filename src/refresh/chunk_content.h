@@ -32,7 +32,7 @@ struct Made {
 /// pg::Error.
 Made make_copy(CopiedTable& table, const Task& task, Number first);
 
-/// Stores the record that opens a copy, or ends a cancelled one; table: null if it can not be read.
+/// Stores the record that opens a copy, or ends a cancelled one; table: null if it cannot be read.
 void make_mark(const CopiedTable* table, const Task& task, bool cancelled, std::uint64_t description,
                Number n);
 

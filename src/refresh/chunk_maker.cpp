@@ -289,14 +289,14 @@ void ChunkMaker::failed(const pg::ErrorReport& report) {
 
 // ---------------------------------------------------------------- chunks
 
-std::vector<log::NumberedTransaction> ChunkMaker::behind(Number first) {
+std::vector<log::NumberedTransaction> ChunkMaker::after(Number first) {
     std::vector<log::NumberedTransaction> transactions;
     for (Work* work : copies_) {
         current_ = work->id;
         const TimestampTz begin = GetCurrentTimestamp();
         Made made =
             work->verify ? make_digest(*work->table, *work, first) : make_copy(*work->table, *work, first);
-        if (!work->throttled) made.pause = pause_behind(GetCurrentTimestamp() - begin);
+        if (!work->throttled) made.pause = pause_after(GetCurrentTimestamp() - begin);
         wait_at_most(note_made(*work, made, first, first + made.chunks - 1));
         in_flight_.try_emplace(work->link, InFlight{made.chunks, first});
         transactions.push_back(log::chunk_transaction(first, made.chunks, work->link));

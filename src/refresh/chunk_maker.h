@@ -1,5 +1,5 @@
 // The remote's side of refreshes (Part III): chunks of tables get their numbers in the numbering step whose
-// snapshot they are read in, behind all changes that this snapshot sees. So what a chunk holds relative to
+// snapshot they are read in, after all changes that this snapshot sees. So what a chunk holds relative to
 // the changes round it is exact, and everything else is the protocol's.
 #pragma once
 
@@ -19,7 +19,7 @@ class ChunkMaker : public log::NumberingGuest {
     void look_again() { look_ = true; }
     bool begin() override;
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
-    std::vector<log::NumberedTransaction> behind(Number first) override;
+    std::vector<log::NumberedTransaction> after(Number first) override;
     void rolled_back() override;
     void failed(const pg::ErrorReport& report) override;
 

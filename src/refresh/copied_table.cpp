@@ -172,7 +172,7 @@ void CopiedTable::plan_columns(Oid relation) {
 /// Only the last row's key is wanted, so the key's values are not made text by the query. A type that is
 /// ordered by its text is: the order goes by its cast, which need not be its output.
 void CopiedTable::plan_key(Oid relation, bool compared) {
-    std::size_t behind = wire_.size();
+    std::size_t after = wire_.size();
     for (std::size_t column : key_) {
         const Oid type =
             pg::call([&] { return get_atttype(relation, encoder_->layout().columns[column].number); });
@@ -180,7 +180,7 @@ void CopiedTable::plan_key(Oid relation, bool compared) {
         order_.push_back(keys::order_of(type, compared));
         const auto place = static_cast<std::size_t>(std::ranges::find(wire_, column) - wire_.begin());
         if (order_.back() == KeyOrder::text || place == wire_.size())
-            key_outputs_.push_back({behind++, nullptr});
+            key_outputs_.push_back({after++, nullptr});
         else
             key_outputs_.push_back({place, output_of(type)});
     }

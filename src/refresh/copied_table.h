@@ -24,14 +24,14 @@ enum class Access : std::uint8_t {
 };
 
 /// Locks the table for reading until the end of the transaction, without waiting. A table that was rewritten
-/// behind the snapshot looks empty to it, so it is left alone. In a REPEATABLE READ transaction with SPI
+/// after the snapshot looks empty to it, so it is left alone. In a REPEATABLE READ transaction with SPI
 /// connected.
 Access access_table(Oid relation);
 
 /// A key as text, a value for each column; empty: none.
 using Key = std::vector<std::string>;
 
-/// Keys behind `from`, up to `to`; empty: from the first row, to the last.
+/// Keys after `from`, up to `to`; empty: from the first row, to the last.
 struct Range {
     Key from;
     Key to;

@@ -20,7 +20,7 @@ bool is_in_use() {
 
 }  // namespace
 
-double pause_behind(Time worked) {
+double pause_after(Time worked) {
     if (settings::refresh_share >= 100 || !is_in_use()) return 0;
     return static_cast<double>(worked) / second * (100.0 / settings::refresh_share - 1);
 }

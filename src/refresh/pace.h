@@ -7,6 +7,6 @@ namespace onerepl::refresh {
 
 /// Seconds to leave to others after a chunk that took `worked` microseconds to read: by onerepl.refresh_share
 /// while anybody uses this server, else none. In a transaction with SPI connected.
-double pause_behind(Time worked);
+double pause_after(Time worked);
 
 }  // namespace onerepl::refresh

@@ -118,7 +118,7 @@ void BodyBuilder::note_without_values(Number n, std::string_view fault) {
     entry.rule = "P7";
     entry.numbers = {n, n};
     entry.message =
-        (fault.empty() ? "a row is too large to be sent" : "a row can not be sent: " + std::string(fault)) +
+        (fault.empty() ? "a row is too large to be sent" : "a row cannot be sent: " + std::string(fault)) +
         ": its change goes without the values and fails at the central";
     entry.hint =
         "onerepl.log tells table and key of this number. Bring the row to the central by other means, then "

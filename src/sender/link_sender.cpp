@@ -318,7 +318,7 @@ void LinkSender::stored() {
 /// log.
 void LinkSender::failed(const worker::Fault& fault) {
     if (++failures_ < failures_before_told) return;
-    const std::string told = "records can not be sent: " + fault.what;
+    const std::string told = "records cannot be sent: " + fault.what;
     if (contact_.own_error.empty())
         journal_.write({fault.transient ? Level::warning : Level::critical,
                         "R1b",

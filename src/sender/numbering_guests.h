@@ -1,4 +1,4 @@
-// Who has records in the sender's numbering steps: the sequences, and the refreshes behind them.
+// Who has records in the sender's numbering steps: the sequences, and the refreshes after them.
 #pragma once
 
 #include "refresh/chunk_maker.h"
@@ -11,7 +11,7 @@ class NumberingGuests : public log::NumberingGuest {
     bool is_expected() const override { return chunks_.is_expected(); }
     bool begin() override { return chunks_.begin(); }
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
-    std::vector<log::NumberedTransaction> behind(Number first) override { return chunks_.behind(first); }
+    std::vector<log::NumberedTransaction> after(Number first) override { return chunks_.after(first); }
     void committed() override { sequences_.committed(); }
     void rolled_back() override { chunks_.rolled_back(); }
     void failed(const pg::ErrorReport& report) override;

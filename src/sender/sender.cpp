@@ -113,7 +113,7 @@ class Sender {
     // ---------------------------------------------------------------- numbering, and when
 
     /// A step costs more than a small transaction. While they come faster than steps, the sender rests
-    /// between its steps; and longer while what it numbers can not be sent anyway, but not so long that
+    /// between its steps; and longer while what it numbers cannot be sent anyway, but not so long that
     /// batches get large.
     bool numbering_is_due(bool look) {
         const bool asked =

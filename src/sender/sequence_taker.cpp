@@ -185,7 +185,7 @@ void SequenceTaker::failed(const pg::ErrorReport& report) {
     pg::in_transaction([&] {
         pg::write_journal_entry(0, {Level::critical,
                                     "P17",
-                                    "sequences can not be read: " + report.message,
+                                    "sequences cannot be read: " + report.message,
                                     "They do not follow at the centrals until this is mended.",
                                     {}});
     });

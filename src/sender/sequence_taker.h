@@ -14,7 +14,7 @@
 namespace onerepl::sender {
 
 /// A step's record is read after its snapshot was taken and stands in front of the changes that the snapshot
-/// sees: whatever number B stops at, its sequences are behind every value that a row there has. One for each
+/// sees: whatever number B stops at, its sequences are past every value that a row there has. One for each
 /// process.
 class SequenceTaker {
   public:

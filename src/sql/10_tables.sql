@@ -133,7 +133,7 @@ CREATE TABLE onerepl.applied (
     PRIMARY KEY (link, seq)
 );
 
--- What has arrived and can not be written yet: runs of whole records, or parts of one (parts > 1, first = last).
+-- What has arrived and cannot be written yet: runs of whole records, or parts of one (parts > 1, first = last).
 CREATE TABLE onerepl.waiting (
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
     first       int8 NOT NULL,

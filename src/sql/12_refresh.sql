@@ -16,7 +16,7 @@ CREATE TABLE onerepl.refresh (
     begun           bool NOT NULL DEFAULT false,    -- the central was told that it comes
     key_shape       text,               -- onerepl.key_shape when it was asked for: all keys here are meant under it (P21)
     chunk_rows      int4 NOT NULL CHECK (chunk_rows > 0),
-    key_from        text[],             -- only keys behind this one, and up to that one
+    key_from        text[],             -- only keys after this one, and up to that one
     key_to          text[],
     with_rows       bool NOT NULL DEFAULT false,    -- a verification that names the rows that differ
     one_snapshot    bool NOT NULL DEFAULT false,    -- all is read in one step: there is no key, or it was asked for
@@ -69,7 +69,7 @@ CREATE TABLE onerepl.refresh_window (
     rows_done   int8 NOT NULL DEFAULT 0,
     key         text NOT NULL,          -- the remote's key columns: what the bounds below are meant under (P21)
     partial     bool NOT NULL DEFAULT false,    -- a range of keys is repaired:
-    key_from    text[],                 -- what is left of it, behind this key
+    key_from    text[],                 -- what is left of it, after this key
     key_to      text[],
     started_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_at  timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -1,6 +1,6 @@
 -- What a link gets of a table (the remote), and where it goes (the central). 63_filters.sql has the functions.
 
--- The remote's: src/log/link_filters.h. Of a link and table the newest row counts, for numbers behind `after`; one without rows and
+-- The remote's: src/log/link_filters.h. Of a link and table the newest row counts, for numbers past `after`; one without rows and
 -- columns ends the choice. Older ones are for what was numbered before.
 CREATE TABLE onerepl.filter (
     id          int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -11,7 +11,7 @@ COMMENT ON FUNCTION onerepl.record_description(regclass) IS
 'Records the description of a tracked table, or of a partition of one: a central that gets it knows the table, and guards it (P8, P17).';
 
 -- Everybody may execute it: PostgreSQL asks the owner of a tracked table for that right when he adds a partition. The schema is
--- closed to him, so that he can not make triggers of his own with it.
+-- closed to him, so that he cannot make triggers of his own with it.
 
 CREATE FUNCTION onerepl.onerepl_capture_truncate() RETURNS trigger
     LANGUAGE c VOLATILE AS 'MODULE_PATHNAME', 'onerepl_capture_truncate';

@@ -178,7 +178,7 @@ BEGIN
     PERFORM onerepl.check_interval('send_interval', wanted.send_interval);
 END $$;
 COMMENT ON FUNCTION onerepl.check_link(onerepl.link) IS
-'Of what the administrator says of a link. Errors: 22023 a url or interval that can not be; 0A000 https.';
+'Of what the administrator says of a link. Errors: 22023 a url or interval that cannot be; 0A000 https.';
 
 CREATE FUNCTION onerepl.effective_interval(override interval, setting text, fallback interval) RETURNS interval
     LANGUAGE sql STABLE

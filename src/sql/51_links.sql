@@ -27,11 +27,11 @@ BEGIN
         FROM onerepl.identity_at_last() AS h
         RETURNING * INTO added;
     PERFORM onerepl.set_secret(added, secret);
-    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts behind number %s',
+    PERFORM onerepl.write_journal(0, added.id, 'P11', format('link "%s" to a central was added by %s and starts after number %s',
                                                              added.name, session_user, added.start));
     IF EXISTS (SELECT FROM onerepl.tracked) THEN
         RAISE WARNING 'what was changed in tracked tables before now is not sent on link "%"', added.name USING
-            DETAIL = 'Tables are tracked already, and a link starts behind the newest number of the log.',
+            DETAIL = 'Tables are tracked already, and a link starts after the newest number of the log.',
             HINT = 'If anything was written since the tables were copied, call onerepl_refresh for them in this transaction or later.';
         PERFORM onerepl.describe_tracked();
     END IF;
@@ -43,9 +43,9 @@ COMMENT ON FUNCTION onerepl_add_central(text, text, text, interval, interval, in
 'Makes this database a remote of a central: every change of a tracked table is sent to it from now on. name: of the link, for
 you; url: where the central listens, as http://host:port; secret: the same as at the central, at least 16 characters; the
 intervals override the settings of the same names for this link. Returns the id of the link in onerepl.link.
-The link starts behind the newest number of the log (P17): the tables must be the same in both databases at this moment. What
+The link starts after the newest number of the log (P17): the tables must be the same in both databases at this moment. What
 was captured but has no number yet will still be sent.
-Errors: 42710 the name is taken, or another link has the secret; 22023 a url, secret or interval that can not be; 0A000 https.
+Errors: 42710 the name is taken, or another link has the secret; 22023 a url, secret or interval that cannot be; 0A000 https.
 The secret itself is stored nowhere, nor does the server log show it; mind the history of psql.';
 
 CREATE FUNCTION onerepl_add_remote(name text, secret text,
@@ -81,7 +81,7 @@ same as at the remote; tables: what the link may write here (P18), as onerepl_al
 ''{public.*}'' all of a schema, ''{*}'' everything; the intervals override the settings of the same names for this link. Returns the id of the link in
 onerepl.link. The link is bound to the first database that speaks with this secret (P10), and starts at the number that the
 remote says (P17). The setting onerepl.listen must name an address in this database.
-Errors: 42710 the name is taken, or another link has the secret; 22023 a secret, interval or entry of tables that can not be.';
+Errors: 42710 the name is taken, or another link has the secret; 22023 a secret, interval or entry of tables that cannot be.';
 
 CREATE FUNCTION onerepl_change_link(name text, url text DEFAULT NULL, secret text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -107,7 +107,7 @@ COMMENT ON FUNCTION onerepl_change_link(text, text, text) IS
 'Changes where a link leads, or its secret; null leaves as it is. url: as in onerepl_add_central, at the remote only; secret: change it
 at both ends, until then nothing is taken. Numbers and what waits are kept: it must be the same database at the other end (P9). A link
 that has stopped because another database spoke goes on.
-Errors: 42704 no such link; 42710 another link has the secret; 55000 a url at the central; 22023 a url or secret that can not be; 0A000 https.';
+Errors: 42704 no such link; 42710 another link has the secret; 55000 a url at the central; 22023 a url or secret that cannot be; 0A000 https.';
 
 CREATE FUNCTION onerepl.remove_link(name text, role text) RETURNS void
     LANGUAGE plpgsql
@@ -181,10 +181,10 @@ END $$;
 COMMENT ON FUNCTION onerepl_restart_link(text, bool, int8) IS
 'Starts a stopped link anew (P9); call it at both ends, first at the central. You answer for the tables: they must be the same
 in both databases when the remote calls it, or the remote calls onerepl_refresh for them in the same transaction. On the remote the
-link goes on behind the newest number of the log, or at read_point: the log number from which mirroring reads, when you know that the central''s
-tables hold all before it and nothing behind it (or refresh them). No number is given while the remote''s transaction is open. On the central everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
+link goes on after the newest number of the log, or at read_point: the log number from which mirroring reads, when you know that the central''s
+tables hold all before it and nothing after it (or refresh them). No number is given while the remote''s transaction is open. On the central everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
 to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
-Errors: 42704 no such link; 55000 a read point at the central; 22023 a read point behind M + 1 (LIDStart + 1 of a refresh that begins now), or
+Errors: 42704 no such link; 55000 a read point at the central; 22023 a read point past M + 1 (LIDStart + 1 of a refresh that begins now), or
 one whose record or a later one is purged.';
 
 CREATE FUNCTION onerepl.check_read_point(read_point int8) RETURNS void
@@ -198,14 +198,14 @@ BEGIN
     LOCK TABLE onerepl.change_0, onerepl.change_1, onerepl.change_2, onerepl.change_3 IN ACCESS SHARE MODE;
     first := onerepl.first_number();
     IF read_point > last + 1 THEN
-        RAISE EXCEPTION 'read point % is behind the newest number', read_point USING
+        RAISE EXCEPTION 'read point % is past the newest number', read_point USING
             ERRCODE = 'invalid_parameter_value', DETAIL = format('The newest number of the log is %s.', last),
             HINT = format('The largest read point is %s, which is where a refresh that begins now starts.', last + 1);
     END IF;
     IF read_point < first OR onerepl.identity_at(read_point - 1) IS NULL THEN
         RAISE EXCEPTION 'read point % is purged', read_point USING
             ERRCODE = 'invalid_parameter_value', DETAIL = format('The log can be read from number %s on.', first),
-            HINT = 'See the setting onerepl.log_retention; without a read point the link starts behind the newest number.';
+            HINT = 'See the setting onerepl.log_retention; without a read point the link starts after the newest number.';
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.check_read_point(int8) IS 'Errors: 22023 unless all records from the read point on can be read.';
@@ -237,20 +237,20 @@ EXCEPTION WHEN query_canceled OR OTHERS THEN
 END $$;
 COMMENT ON FUNCTION onerepl.resume_capture() IS 'Capture goes on after it was stopped at the log''s limit (P7).';
 
-CREATE FUNCTION onerepl.start_behind_last(link int) RETURNS void
+CREATE FUNCTION onerepl.start_after_last(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT onerepl.hold_numbering();
-    SELECT onerepl.end_refreshes(start_behind_last.link);
-    DELETE FROM onerepl.blocked AS b WHERE b.link = start_behind_last.link;
+    SELECT onerepl.end_refreshes(start_after_last.link);
+    DELETE FROM onerepl.blocked AS b WHERE b.link = start_after_last.link;
     UPDATE onerepl.link AS l SET stop = 0, stop_detail = NULL, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
                                  database = onerepl.database_id()
-        FROM onerepl.identity_at_last() AS h WHERE l.id = start_behind_last.link;
+        FROM onerepl.identity_at_last() AS h WHERE l.id = start_after_last.link;
     -- A filter from a dump is of another log.
     UPDATE onerepl.filter AS f SET after = h.last FROM onerepl.identity_at_last() AS h
-        WHERE f.link = start_behind_last.link AND f.after > h.last;
+        WHERE f.link = start_after_last.link AND f.after > h.last;
 $$;
-COMMENT ON FUNCTION onerepl.start_behind_last(int) IS 'Lets a link of the remote begin behind the newest number, as if it were new.';
+COMMENT ON FUNCTION onerepl.start_after_last(int) IS 'Lets a link of the remote begin after the newest number, as if it were new.';
 
 CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
     LANGUAGE sql
@@ -262,7 +262,7 @@ CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
     DELETE FROM onerepl.position AS p WHERE p.link = forget_position.link
         AND p.seq < (SELECT max(q.seq) FROM onerepl.position AS q WHERE q.link = forget_position.link)
 $$;
-COMMENT ON FUNCTION onerepl.forget_position(int) IS 'A link of the remote has got another start: nothing behind it is sent or confirmed.';
+COMMENT ON FUNCTION onerepl.forget_position(int) IS 'A link of the remote has got another start: nothing after it is sent or confirmed.';
 
 CREATE FUNCTION onerepl.restart_as_remote(link int, read_point int8) RETURNS void
     LANGUAGE plpgsql
@@ -275,7 +275,7 @@ BEGIN
         PERFORM onerepl.resume_capture();
         -- What was not captured is missing for every link: the others stop until they are started anew, too.
         FOR other IN SELECT * FROM onerepl.link AS l WHERE l.role = 'remote' AND l.id <> restart_as_remote.link LOOP
-            PERFORM onerepl.start_behind_last(other.id);
+            PERFORM onerepl.start_after_last(other.id);
             PERFORM onerepl.forget_position(other.id);
             UPDATE onerepl.link AS l SET stop = 3 WHERE l.id = other.id;
             PERFORM onerepl.write_journal(2, other.id, 'P7',
@@ -283,7 +283,7 @@ BEGIN
                 'Call onerepl_restart_link at the central, then here, with onerepl_refresh in one transaction.');
         END LOOP;
     END IF;
-    PERFORM onerepl.start_behind_last(restart_as_remote.link);
+    PERFORM onerepl.start_after_last(restart_as_remote.link);
     IF restart_as_remote.read_point IS NOT NULL THEN
         PERFORM onerepl.check_read_point(restart_as_remote.read_point);
         UPDATE onerepl.link AS l SET start = restart_as_remote.read_point - 1,

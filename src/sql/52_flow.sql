@@ -62,7 +62,7 @@ COMMENT ON FUNCTION onerepl_wait(text, interval) IS
 'Waits until the central of the link has written everything that was committed here before the call, this session''s own commits
 above all. timeout: how long at most; null: for ever. Returns true when it is so, false when the time is over. Can be cancelled.
 Errors: 42704 no such link; 55000 the link is stopped, or this database is the central of the link; 25001 the current transaction
-has itself changed data: it can not wait for what it has not committed.';
+has itself changed data: it cannot wait for what it has not committed.';
 
 CREATE FUNCTION onerepl.number_covering(seen pg_snapshot) RETURNS int8
     LANGUAGE sql STABLE
@@ -70,7 +70,7 @@ CREATE FUNCTION onerepl.number_covering(seen pg_snapshot) RETURNS int8
     WITH numbered AS (
         SELECT b.last, b.snapshot FROM onerepl.batch AS b WHERE b.snapshot IS NOT NULL ORDER BY b.first DESC LIMIT 1
     ), unnumbered AS (
-        -- Transactions that `seen` sees and the newest numbering did not: begun behind it, or running then.
+        -- Transactions that `seen` sees and the newest numbering did not: begun after it, or running then.
         SELECT FROM (SELECT n.snapshot FROM (VALUES (1)) AS one LEFT JOIN numbered AS n ON true) AS n
         CROSS JOIN LATERAL (
             SELECT c.xid FROM onerepl.change_0 AS c WHERE c.last AND c.xid >= coalesce(pg_snapshot_xmax(n.snapshot), '0')

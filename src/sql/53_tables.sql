@@ -55,7 +55,7 @@ CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT re
             FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
             WHERE c.relkind = 'p' AND (k.relkind = 'f' OR k.relpersistence = 'u')
         UNION ALL
-        SELECT '0A000', format('values of type %s of its column %I can not be read again', format_type(a.atttypid, NULL), a.attname),
+        SELECT '0A000', format('values of type %s of its column %I cannot be read again', format_type(a.atttypid, NULL), a.attname),
                'Use another type, as text.'
             FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -73,7 +73,7 @@ CREATE FUNCTION onerepl.why_not_tracked(relation regclass, OUT code text, OUT re
     LIMIT 1
 $$;
 COMMENT ON FUNCTION onerepl.why_not_tracked(regclass) IS
-'Why a relation can not be tracked: SQLSTATE, reason, way out; nulls if it can.';
+'Why a relation cannot be tracked: SQLSTATE, reason, way out; nulls if it can.';
 
 -- Our triggers: how they are made, and what pg_trigger.tgtype must say of them.
 CREATE VIEW onerepl.trigger_definition (name, events, level, function, type) AS
@@ -149,7 +149,7 @@ DECLARE
 BEGIN
     SELECT * INTO refused FROM onerepl.why_not_tracked(track.relation);
     IF refused.code IS NOT NULL THEN
-        RAISE EXCEPTION 'table % can not be tracked', track.relation USING
+        RAISE EXCEPTION 'table % cannot be tracked', track.relation USING
             ERRCODE = refused.code,
             DETAIL = format('%s.', upper(left(refused.reason, 1)) || substr(refused.reason, 2)),
             HINT = coalesce(refused.hint, 'The page limits.md lists what cannot be tracked, and why.');
@@ -250,9 +250,9 @@ BEGIN
                 WHERE d.classid = 'pg_class'::regclass AND d.objid = relation AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e';
         END IF;
         IF refused.code IS NOT NULL THEN
-            RAISE WARNING 'table % can not be tracked: %', relation, refused.reason USING
+            RAISE WARNING 'table % cannot be tracked: %', relation, refused.reason USING
                 ERRCODE = refused.code, HINT = coalesce(refused.hint, 'The page limits.md lists what cannot be tracked, and why.');
-            PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s of schema %I can not be tracked: %s', relation,
+            PERFORM onerepl.write_journal(1, NULL, 'P6', format('table %s of schema %I cannot be tracked: %s', relation,
                                                                 schema_name, refused.reason), refused.hint);
         ELSE
             PERFORM onerepl.track(relation, false);
@@ -275,14 +275,14 @@ same already; ''refresh'', it is filled by onerepl on every link (as onerepl_ref
 triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
 missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
 Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
-system catalog or onerepl''s own, has a partition that is foreign or unlogged, or a column whose values can not be read again; 42710 it is a partition of a
+system catalog or onerepl''s own, has a partition that is foreign or unlogged, or a column whose values cannot be read again; 42710 it is a partition of a
 tracked table, or has a partition that is tracked by itself; 22023 unknown initial.';
 
 CREATE FUNCTION onerepl_add_schema(schema_name text, new_tables bool DEFAULT false) RETURNS int
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_add_schema(text, bool) IS
-'Tracks all tables that the schema has now; returns how many. One that can not be tracked gives a WARNING and a journal entry
+'Tracks all tables that the schema has now; returns how many. One that cannot be tracked gives a WARNING and a journal entry
 that say why. new_tables: tables that are made in the schema later are tracked by themselves (true; whoever makes them), or not
 (false, which ends it). A central whose link says ''apply'' (onerepl_set_ddl) makes them as the remote did; others need
 them before the first row comes. A table made from a query is copied to the centrals by a refresh. Errors: 3F000 no such schema; 42501 a table in it is not yours.';

@@ -1,4 +1,4 @@
--- The central: what to do with records that can not be written (state F, P13).
+-- The central: what to do with records that cannot be written (state F, P13).
 
 CREATE FUNCTION onerepl.journal_resolution(target onerepl.link, how text, records int8, first int8, last int8, condition text)
     RETURNS void

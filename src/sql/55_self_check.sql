@@ -305,7 +305,7 @@ until it is cured. Returns the number of problems. A worker calls it once a minu
 
 CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
 ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;
--- Its name sorts behind !onerepl_schema: a central that executes what onerepl_execute_ddl() was given does so before it gets the rows.
+-- Its name sorts after !onerepl_schema: a central that executes what onerepl_execute_ddl() was given does so before it gets the rows.
 CREATE EVENT TRIGGER "!onerepl_schema_partition" ON ddl_command_end WHEN TAG IN ('CREATE TABLE', 'ALTER TABLE')
     EXECUTE FUNCTION onerepl.adjust_partitions();
 ALTER EVENT TRIGGER "!onerepl_schema_partition" ENABLE ALWAYS;

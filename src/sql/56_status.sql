@@ -120,7 +120,7 @@ CREATE FUNCTION onerepl.remote_state(l onerepl.link, m int8, s int8, sent int8, 
         UNION ALL
         SELECT 'paused', format('Call onerepl_resume(%L) to go on.', l.name) WHERE l.paused
         UNION ALL
-        SELECT 'records can not be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
+        SELECT 'records cannot be sent', 'Look at last_error; it is tried again by itself once the cause is gone. The journal has more.'
             WHERE c.own_error IS NOT NULL
         UNION ALL
         SELECT 'the central takes nothing just now', 'See last_error, and onerepl_status() and the server log there. It is tried again by itself.'
@@ -279,10 +279,10 @@ contact. s: S, what is confirmed (remote) or written (central); m: M, the newest
 told. The lag is what the remote has numbered and this side does not know as written at the central. lag_records: how many records
 that is, m - s. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
 lag; 0: there is none. The central has both from the remote''s last message (last_contact), and counts on from there. Both are never negative, and null
-while they can not be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
+while they cannot be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, waiting for an answer (the central
 has the connection and is silent), writing N records, waiting for link ... (another link''s records are written by the receiver of this one), paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
-the central is or has ..., the remote is ..., records can not be sent (the remote fails to form them), put off (the central can not write just now), different (onerepl_verify found it);
+the central is or has ..., the remote is ..., records cannot be sent (the remote fails to form them), put off (the central cannot write just now), different (onerepl_verify found it);
 last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can
 not be sent or written just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link
 may write here, as onerepl_allow has it; * is everything (central).';

@@ -94,7 +94,7 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.check_request(regclass, onerepl.refresh) IS
-'Errors: 22023 if something that onerepl_refresh or onerepl_verify was given can not be, 55000 if the table is not tracked.';
+'Errors: 22023 if something that onerepl_refresh or onerepl_verify was given cannot be, 55000 if the table is not tracked.';
 
 CREATE FUNCTION onerepl.request_refreshes(link text, relation regclass, wanted onerepl.refresh) RETURNS int
     LANGUAGE plpgsql
@@ -160,7 +160,7 @@ null for all tracked tables. method: ''empty'', the central''s table is emptied 
 differ are replaced, missing ones added, surplus ones removed, equal ones left alone. chunk_rows: rows of one chunk, at most (a chunk
 is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster (null for both: the
 setting onerepl.refresh_share says how much a refresh may read while this server is in use); place: tables
-with a smaller one go first, one at a time. key_from, key_to: with ''repair'', only keys behind the one and up to the other, a text for
+with a smaller one go first, one at a time. key_from, key_to: with ''repair'', only keys after the one and up to the other, a text for
 each column of the key, as onerepl.differences has them. Progress: onerepl.refresh_progress.
 isolation: ''read committed'', the copy is made in chunks by key, and no snapshot is held for longer than one; ''repeatable read'', the whole
 table is read under one snapshot and written in one transaction of the central, for those who want it as of LIDStart at once. That
@@ -369,7 +369,7 @@ CREATE FUNCTION onerepl.range_text(key_from text[], key_to text[]) RETURNS text
     LANGUAGE sql IMMUTABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN key_from = '{}' AND key_to = '{}' THEN 'in the whole table'
-                ELSE concat_ws(' ', 'keys', CASE WHEN key_from <> '{}' THEN 'behind (' || array_to_string(key_from, ', ') || ')' END,
+                ELSE concat_ws(' ', 'keys', CASE WHEN key_from <> '{}' THEN 'after (' || array_to_string(key_from, ', ') || ')' END,
                                CASE WHEN key_to <> '{}' THEN 'up to (' || array_to_string(key_to, ', ') || ')' END) END
 $$;
 COMMENT ON FUNCTION onerepl.range_text(text[], text[]) IS 'A range of keys in words.';
@@ -379,7 +379,7 @@ CREATE VIEW onerepl.differences AS
            d.rows_remote, d.rows_here, d.at
     FROM onerepl.difference AS d JOIN onerepl.link AS l ON l.id = d.link;
 COMMENT ON VIEW onerepl.differences IS
-'What the newest onerepl_verify of each table found at this central: in the range of keys behind key_from up to key_to (empty: from the
+'What the newest onerepl_verify of each table found at this central: in the range of keys after key_from up to key_to (empty: from the
 first, to the last row) the rows differed when number n was reached, though all changes before it were written.';
 
 CREATE VIEW onerepl.differing_rows AS

@@ -12,7 +12,7 @@ CREATE VIEW onerepl.queue AS
     SELECT l.name AS link, w.first, w.last, w.part, w.parts, w.last_end, w.size, w.received_at
     FROM onerepl.waiting AS w JOIN onerepl.link AS l ON l.id = w.link;
 COMMENT ON VIEW onerepl.queue IS
-'What a central has received and can not write yet: out of order, an unfinished transaction, or behind a failure. first, last: the
+'What a central has received and cannot write yet: out of order, an unfinished transaction, or after a failure. first, last: the
 numbers; part of parts: of one large record; last_end: the largest number in it that ends a transaction, 0: none; size: bytes before
 compression.';
 
@@ -21,7 +21,7 @@ CREATE VIEW onerepl.failed AS
            f.detail, f.hint, f.constraint_name, f.at_commit, f.failed_at, f.resolution, f.resolved_by
     FROM onerepl.failure AS f JOIN onerepl.link AS l ON l.id = f.link;
 COMMENT ON VIEW onerepl.failed IS
-'Records in state F: received, but they can not be written. They hold up their transaction, transaction_first to transaction_last,
+'Records in state F: received, but they cannot be written. They hold up their transaction, transaction_first to transaction_last,
 and what follows. Resolve them with onerepl_resolve() or onerepl_resolve_all(). at_commit: only the transaction''s COMMIT has shown it,
 and n is its last record, whichever is to blame. resolution, resolved_by: what was decided and by
 whom; null: to be decided.';

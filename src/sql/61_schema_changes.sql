@@ -239,7 +239,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.note_drops() IS 'Tells of tracked tables that are dropped, here and at the centrals.';
 
--- Their names sort first: what other event triggers do about a statement comes behind it.
+-- Their names sort first: what other event triggers do about a statement comes after it.
 CREATE EVENT TRIGGER "!onerepl_schema" ON ddl_command_end EXECUTE FUNCTION onerepl.note_ddl();
 ALTER EVENT TRIGGER "!onerepl_schema" ENABLE ALWAYS;
 CREATE EVENT TRIGGER "!onerepl_drop" ON sql_drop EXECUTE FUNCTION onerepl.note_drops();
@@ -253,7 +253,7 @@ COMMENT ON FUNCTION onerepl_execute_ddl(text, text) IS
 CREATE INDEX, CREATE TYPE, GRANT, COMMENT ... ALTER TABLE of a tracked table needs it not, but may use it. search_path: under which it is
 read, on both sides. At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the role that is
 named there, never a superuser''s. Where the link says ''stop'' the record is F, and the administrator there decides.
-A statement that a transaction can not have (CREATE INDEX CONCURRENTLY) can not be given.
+A statement that a transaction cannot have (CREATE INDEX CONCURRENTLY) cannot be given.
 Errors: 22023 no statement, or one that changes rows or settings, decides about the transaction, or is DO or CALL; 55000 capture is stopped; and
 what the statement itself raises.';
 
@@ -269,7 +269,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value', HINT = 'Use ''stop'' or ''apply''.';
     END IF;
     IF run_as IS NOT NULL AND (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = run_as) IS DISTINCT FROM false THEN
-        RAISE EXCEPTION 'role "%" can not execute what a remote says', run_as USING
+        RAISE EXCEPTION 'role "%" cannot execute what a remote says', run_as USING
             ERRCODE = 'insufficient_privilege', HINT = 'Name a role that exists and is no superuser.';
     END IF;
     UPDATE onerepl.link AS l SET ddl = onerepl_set_ddl.ddl, statements_as = run_as WHERE l.id = changed.id;

@@ -81,7 +81,7 @@ BEGIN
         RAISE EXCEPTION 'link "%" may not set sequence %', (SELECT l.name FROM onerepl.link AS l WHERE l.id = check_sequence.link), here.sequence USING
             ERRCODE = 'insufficient_privilege', DETAIL = here.reason, HINT = here.hint;
     ELSIF here.is_beyond THEN
-        RAISE EXCEPTION 'sequence % can not be set to the remote''s value %', here.sequence, check_sequence.value USING
+        RAISE EXCEPTION 'sequence % cannot be set to the remote''s value %', here.sequence, check_sequence.value USING
             ERRCODE = 'numeric_value_out_of_range',
             HINT = 'Give it the bounds that the remote''s has (ALTER SEQUENCE), then resolve the record with ''retry''.';
     END IF;
@@ -262,5 +262,5 @@ COMMENT ON FUNCTION onerepl_promote(text, bool) IS
 that only this link writes may be written, and the sequences of the remote that are followed stand where no value that is in a row was
 not yet given: it needs no margin. Returns S_b, the last number that is in. force: also if the remote has told of records that are not here,
 records wait or are in F, a table is being refreshed, or a sequence is missing here; they are lost then. What the remote has not told
-of can not be known. To go back: onerepl_restart_link at both ends, with a refresh.
+of cannot be known. To go back: onerepl_restart_link at both ends, with a refresh.
 Errors: 42704 no such link; 55000 this is not its central, or not everything is here.';

@@ -154,7 +154,7 @@ update moves a row into the condition or out of it, the central gets an insert o
 skipped. columns: beside those of the key; the central''s table needs no others. refresh: the central''s table is made right by a
 refresh (''repair'' or ''empty''); null: it is right already, and you answer for that. Refreshes and verifications of the table on this link
 respect the filter. TRUNCATE is sent in any case. As long as a link has a condition, changes of the table are logged with the whole
-row as it was and as it is. ALTER TABLE that would break the condition is refused; virtual generated columns can not be used. Waits for writers of the table.
+row as it was and as it is. ALTER TABLE that would break the condition is refused; virtual generated columns cannot be used. Waits for writers of the table.
 The condition is evaluated with the rights of the table''s owner.
 Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 42703 no such column; 0A000 a column list without
 a key, or a condition that looks elsewhere; 42P17 one that is not immutable; 22023 unknown refresh; 55006 the table is being refreshed

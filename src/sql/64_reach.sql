@@ -304,7 +304,7 @@ CREATE FUNCTION onerepl.may_be_dropped(relation oid) RETURNS bool
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_may_be_dropped'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.may_be_dropped(oid) IS
-'Whether the statement names the relation, which is in reach, to drop it: what it is a partition of can not be seen any more.';
+'Whether the statement names the relation, which is in reach, to drop it: what it is a partition of cannot be seen any more.';
 
 CREATE FUNCTION onerepl.refuse_told(link int, what text, reason text, hint text) RETURNS void
     LANGUAGE plpgsql STABLE

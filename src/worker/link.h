@@ -75,7 +75,7 @@ struct Contact {
 };
 void store_contact(int link, const Contact& contact);
 
-/// The central can not write just now for this transient error; empty: it can again. In a transaction.
+/// The central cannot write just now for this transient error; empty: it can again. In a transaction.
 void store_put_off(int link, const std::string& reason);
 
 }  // namespace onerepl

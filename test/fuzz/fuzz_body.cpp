@@ -1,5 +1,5 @@
 // Any bytes as a body: once as they are, and once with mark, version, lengths and signature made right, so
-// that the search gets behind the signature.
+// that the search gets past the signature.
 #include "core/body.h"
 #include "core/bytes.h"
 #include "core/crypto.h"

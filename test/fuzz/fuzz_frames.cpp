@@ -1,5 +1,5 @@
 // Any bytes as frames: once as they are, and once with magic, length and checksum of each frame made right,
-// so that the search gets behind the checksum.
+// so that the search gets past the checksum.
 #include "core/bytes.h"
 #include "core/crypto.h"
 #include "core/frame.h"

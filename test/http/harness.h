@@ -72,7 +72,7 @@ class RawClient {
     /// Until `received` has an answer's header and body, or the end; returns the status, 0 if none came.
     int wait_for_answer(Time limit = 2 * second);
     bool wait_for_close(Time limit = 2 * second);
-    /// The text behind the header of the last answer.
+    /// The text after the header of the last answer.
     std::string body() const;
 
     std::string received;

@@ -185,7 +185,7 @@ sub wait_for
 	}
 }
 
-# Runs SQL on a node that may be down: status, output, errors. psql that can not connect may be gone before it was given the SQL.
+# Runs SQL on a node that may be down: status, output, errors. psql that cannot connect may be gone before it was given the SQL.
 sub ask
 {
 	my ($node, $sql) = @_;

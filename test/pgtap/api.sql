@@ -30,7 +30,7 @@ SELECT is(identity, substr(sha256(uuid_send((SELECT id FROM onerepl.database)) |
 FROM onerepl.identity_at_last();
 SELECT is(last, 5::bigint) FROM onerepl.identity_at_last();
 SELECT lives_ok($$SELECT onerepl_add_central('late', 'http://127.0.0.1:1', 'a secret of the late')$$);
-SELECT is(start, 5::bigint, 'a link starts behind the newest number') FROM onerepl.link WHERE name = 'late';
+SELECT is(start, 5::bigint, 'a link starts after the newest number') FROM onerepl.link WHERE name = 'late';
 
 -- states of records by position
 INSERT INTO onerepl.position (link, seq, sent, confirmed) SELECT id, 1, 3, 2 FROM onerepl.link WHERE name = 'east';

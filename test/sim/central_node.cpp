@@ -177,7 +177,7 @@ void CentralNode::apply(Turn& turn) {
         const Ready ready = turn.central.ready();
         if (ready.numbers.empty()) return;
         if (store_.state.failed_at || store_.state.paused)
-            throw Violation("B: goes on behind F or in a pause");
+            throw Violation("B: goes on after F or in a pause");
         if (!write(turn, ready.numbers)) return;
     }
 }

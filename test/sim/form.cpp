@@ -77,7 +77,7 @@ class Former {
         if (carried_.bytes > 0 && carried_.bytes + bytes.size() > outgoing_.budget) return false;
         carried_.bytes += bytes.size();
         packet_->storage.push_back(std::move(bytes));
-        // A skip range ends a transaction if one ends anywhere in it: what is skipped behind that changes
+        // A skip range ends a transaction if one ends anywhere in it: what is skipped after that changes
         // nothing.
         const bool end = store_.history.transaction_end(n) <= n + count - 1 &&
                          store_.history.change(store_.history.transaction_end(n)).end;

@@ -14,7 +14,7 @@ struct Change {
     std::uint64_t token = 0;  // random: no two changes are alike
     std::uint32_t size = 0;   // bytes on the wire
     bool end = false;         // last of its transaction
-    bool conflict = false;    // can not be written until resolved
+    bool conflict = false;    // cannot be written until resolved
     bool skip = false;        // may travel in a skip range
     std::uint64_t description = 0;
 

@@ -27,7 +27,7 @@ struct Options {
     // Work and trouble.
     Time active = 8 * second;  // then faults stop
     std::size_t transactions = 40;
-    double conflict = 0;       // a record can not be written until resolved
+    double conflict = 0;       // a record cannot be written until resolved
     double unknown_table = 0;  // a record needs a description that B lacks
     double skip = 0;           // a record is a skip range
     double crash_remote = 0;   // at each step

@@ -1,4 +1,4 @@
-# Records that B can not write: state F, all of a transaction shown together, and the three ways to resolve them (P13).
+# Records that B cannot write: state F, all of a transaction shown together, and the three ways to resolve them (P13).
 # Transient errors are never F.
 use strict;
 use warnings;
@@ -107,7 +107,7 @@ $pair->b('ALTER TABLE u DROP CONSTRAINT once');
 $pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
 wait_clear('deferred constraint');
 
-# --- TRUNCATE that can not be applied
+# --- TRUNCATE that cannot be applied
 $pair->b('CREATE TABLE refers (id int REFERENCES t)');
 $pair->a("TRUNCATE t; INSERT INTO t VALUES (1, 'after')");
 OneReplTest::poll_ok($pair->node_b, "SELECT (SELECT count(*) FROM onerepl.failed) = 1 OR (SELECT count(*) FROM t) = 1", 'TRUNCATE of a table that others refer to', deadline => 20);

@@ -199,7 +199,7 @@ for my $node ($pair->nodes)
 	for my $query ('SELECT * FROM onerepl.link_key', 'SELECT * FROM onerepl_status()', 'SELECT * FROM onerepl.log', "SELECT onerepl_pause('hq')")
 	{
 		my ($code) = OneReplTest::fails($node, "SET ROLE curious; $query");
-		is($code, '42501', $node->name . ": a role without rights can not do: $query") if $query !~ /status/ || $code ne '00000';
+		is($code, '42501', $node->name . ": a role without rights cannot do: $query") if $query !~ /status/ || $code ne '00000';
 	}
 }
 

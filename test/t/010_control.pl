@@ -31,9 +31,9 @@ is($pair->b('SELECT count(*) FROM t WHERE id > 100'), '2', 'nothing passes');
 $pair->a("SELECT onerepl_unblock('hq', $at)");
 $pair->wait_identical('t', { name => 'unblocked' });
 my ($state) = OneReplTest::fails($pair->node_a, "SELECT onerepl_block('hq', 1)");
-is($state, '55000', 'what was sent can not be blocked');
+is($state, '55000', 'what was sent cannot be blocked');
 ($state) = OneReplTest::fails($pair->node_a, "SELECT onerepl_unblock('hq', 1000000)");
-is($state, 'P0002', 'what is not blocked can not be unblocked');
+is($state, 'P0002', 'what is not blocked cannot be unblocked');
 
 # --- a blocked record in the middle of a transaction: B sees nothing of it
 $m = $pair->a('SELECT m FROM onerepl_status()');

@@ -35,7 +35,7 @@ ok( OneReplTest::wait_for(
 		30),
 	'and can be skipped');
 $pair->a("SELECT onerepl_verify('hq', 'missing')");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.journal WHERE message LIKE '%missing can not be verified%' AND level = 'critical'",
+OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.journal WHERE message LIKE '%missing cannot be verified%' AND level = 'critical'",
 	'a verification tells that it is not there', wanted => '1');
 $pair->a("INSERT INTO t VALUES (1, 'after it')");
 $pair->wait_identical('t', { name => 'and the link goes on' });
@@ -51,7 +51,7 @@ $pair->a("SELECT onerepl_add_table('parts')");
 $pair->a('SET ROLE own; CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100); INSERT INTO parts VALUES (1, $$new$$)');
 $pair->wait_identical('parts', { name => 'the owner of a tracked table adds a partition' });
 
-# --- overwrite can not invent values that were not sent
+# --- overwrite cannot invent values that were not sent
 $pair->a("INSERT INTO t VALUES (2, (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) AS n))");
 $pair->wait_identical('t');
 on_b('DELETE FROM t WHERE id = 2');
@@ -64,7 +64,7 @@ $pair->a('UPDATE wide SET n = 1');
 b_becomes('^failed', 'an update of a missing row');
 $pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.failed WHERE detail LIKE '%leaves out large values%' AND resolution IS NULL",
-	'overwrite says why it can not help', wanted => '1');
+	'overwrite says why it cannot help', wanted => '1');
 $pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->a("SELECT onerepl_refresh('hq', 'wide', 'repair'), onerepl_refresh('hq', 't', 'repair')");
 $pair->wait_identical('t', 'wide', { name => 'skip and repair do' });
@@ -144,8 +144,8 @@ $pair->a("SELECT onerepl_pause('hq'); INSERT INTO t VALUES (35, 'unreadable for 
 $pair->a("DELETE FROM onerepl.description WHERE relation = 't'::regclass");
 # A sender that has been there before remembers it.
 $pair->a("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'onerepl sender'; SELECT onerepl_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message LIKE 'records can not be sent: %'}, 'is told in the journal, once', wanted => '1') or $pair->show_state;
-like($pair->a('SELECT last_error FROM onerepl_status()'), qr/^records can not be sent: /, 'and in the status');
+OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message LIKE 'records cannot be sent: %'}, 'is told in the journal, once', wanted => '1') or $pair->show_state;
+like($pair->a('SELECT last_error FROM onerepl_status()'), qr/^records cannot be sent: /, 'and in the status');
 $pair->a('INSERT INTO onerepl.description SELECT * FROM saved');
 $pair->wait_identical('t', { name => 'mended, it goes on' }) or $pair->show_state;
 

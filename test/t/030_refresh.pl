@@ -81,7 +81,7 @@ $pair->wait_identical('kinds', 'moods', { name => 'repaired' });
 is($pair->b("SELECT count(*) FROM kinds_before AS o LEFT JOIN kinds AS k USING (a, b) WHERE k.xmin::text IS DISTINCT FROM o.x OR k.ctid <> o.c"),
 	'0', 'equal rows were left alone');
 
-# --- a chunk that can not be written is F, and waits
+# --- a chunk that cannot be written is F, and waits
 $pair->b("ALTER TABLE small ADD CONSTRAINT short CHECK (length(v) < 7) NOT VALID");
 $pair->a("SELECT onerepl_refresh('hq', 'small')");
 OneReplTest::poll_ok($pair->node_b, "SELECT operation = 'refresh' AND relation = 'public.small' AND sqlstate = '23514' FROM onerepl.failed", 'a chunk in F');

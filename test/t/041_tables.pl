@@ -1,5 +1,5 @@
 # Shapes of tables: names, many columns, other columns and other partitions on B, keys of all types, no key, rules, policies,
-# triggers, deferrable constraints; and what can not be replicated is refused, with the reason and a way out.
+# triggers, deferrable constraints; and what cannot be replicated is refused, with the reason and a way out.
 use strict;
 use warnings;
 use OneReplTest;
@@ -269,7 +269,7 @@ $pair->a("SELECT onerepl_refresh('hq', 'orders', 'repair', chunk_rows => 7)");
 same_orders('mended by a refresh', 'UPDATE orders SET v = 1 WHERE id = 90');
 is($pair->a('SELECT onerepl.self_check()'), '0', 'the self-check is content');
 
-# Partitions that can not be told apart by comparisons: the administrator is told what to do.
+# Partitions that cannot be told apart by comparisons: the administrator is told what to do.
 check('hash partitions on A', track => ['hashed'], a => <<'SQL', b => 'CREATE TABLE hashed (id int PRIMARY KEY, v int)', run => <<'SQL2');
 CREATE TABLE hashed (id int PRIMARY KEY, v int) PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -347,13 +347,13 @@ for my $case (
 	[ 'pg_class', '0A000', 'it is a system catalog' ], [ 'onerepl.link', '0A000', 'it is a table of onerepl' ],
 	[ 'over_foreign', '0A000', 'its partition public.over_foreign_1 is a foreign table' ],
 	[ 'over_unlogged', '0A000', 'its partition public.over_unlogged_1 is unlogged' ], [ 'orders_of_old', '42710', 'it is a partition of public.orders, which is tracked' ],
-	[ 'unreadable', '0A000', 'values of type pg_dependencies of its column d can not be read again' ],
+	[ 'unreadable', '0A000', 'values of type pg_dependencies of its column d cannot be read again' ],
 	[ 'temporary', '0A000', 'it is a temporary table' ])
 {
 	my ($table, $code, $reason) = @$case;
 	my ($status, $out, $err) = $pair->node_a->psql('postgres',
 		"CREATE TEMPORARY TABLE temporary (id int);\n\\set VERBOSITY verbose\nSELECT onerepl_add_table('$table')", on_error_stop => 1);
-	like($err, qr/ERROR:  $code: table .* can not be tracked\nDETAIL:  \Q@{[ ucfirst $reason ]}\E\.\nHINT:  \S/, "refused, with a way out: $reason");
+	like($err, qr/ERROR:  $code: table .* cannot be tracked\nDETAIL:  \Q@{[ ucfirst $reason ]}\E\.\nHINT:  \S/, "refused, with a way out: $reason");
 }
 $pair->finish;
 done_testing();

@@ -140,7 +140,7 @@ wait_written('and on');
 same('rows are the same', 'id, a, b', 'wide');
 same('without a key', 'n, v', 'nokey');
 
-# ---------------------------------------------------------------- of which the remote can not make a message
+# ---------------------------------------------------------------- of which the remote cannot make a message
 sub failed_is
 {
 	my ($name, $wanted) = @_;
@@ -159,7 +159,7 @@ $pair->a("INSERT INTO points VALUES (1, '(1,1)'); INSERT INTO points VALUES (2, 
 failed_is('the first one is F', 'insert 54000 (id)=(2)');
 failed_is('and the next one', 'update 54000 (id)=(1)');
 OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text || p::text, $$ $$ ORDER BY id) FROM points', 'the link goes on', wanted => '1(1,1) 3(3,3)');
-is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'a row can not be sent: an unlucky point'), '2', 'A tells the reason, once for each');
+is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'a row cannot be sent: an unlucky point'), '2', 'A tells the reason, once for each');
 $pair->a("UPDATE pg_type SET typsend = 'point_send(point)'::regprocedure WHERE oid = 'point'::regtype; SELECT onerepl_refresh('hq', 'points', 'repair')");
 $pair->wait_identical('points', { name => 'mended by a refresh' });
 
@@ -167,7 +167,7 @@ $pair->wait_identical('points', { name => 'mended by a refresh' });
 $pair->a("ALTER DATABASE postgres SET onerepl.max_row_size = '1MB'; ALTER DATABASE postgres SET onerepl.row_limit_policy = 'log_without_data'");
 $pair->a("SELECT onerepl_set_filter('hq', 'wide', 'n > 0', refresh => NULL)");
 $pair->a("INSERT INTO wide (id, n) VALUES (50, 1), (51, -1); INSERT INTO wide (id, n, a) VALUES (52, 1, repeat('x', 2000000)); INSERT INTO wide (id, n) VALUES (53, 1)");
-failed_is('a row that the filter can not judge is F', 'insert 54000 (id)=(52)');
+failed_is('a row that the filter cannot judge is F', 'insert 54000 (id)=(52)');
 OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text, $$ $$ ORDER BY id) FROM wide WHERE id >= 50', 'the others are filtered', wanted => '50 53');
 $pair->finish;
 done_testing();

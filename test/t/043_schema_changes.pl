@@ -50,7 +50,7 @@ SELECT string_agg(table_schema || '.' || table_name || ':' || x, ',') FROM infor
 SQL
 }
 
-# --- records from before each change are in the log and can not be sent yet
+# --- records from before each change are in the log and cannot be sent yet
 $pair->track("s$_.t") for 0 .. $#cases;
 $pair->a("SELECT onerepl_pause('hq')");
 for my $i (0 .. $#cases)
@@ -125,7 +125,7 @@ is($pair->a("SELECT string_agg(relation::text, ' ' ORDER BY relation::text) FROM
 	'mine.made mine.new mine.parts', 'new tables of the schema are tracked');
 OneReplTest::poll_ok($pair->node_b, "SELECT coalesce(to_regclass('mine.new')::text, '-') || coalesce(to_regclass('mine.part')::text, '-')", 'and made on B', wanted => 'mine.newmine.part');
 $pair->wait_identical('mine.new', 'mine.parts', 'mine.made', { name => 'with their rows, those of a query copied' });
-is(OneReplTest::journal_count($pair->node_a, like => 'new table mine.short_lived is not tracked: it is an unlogged'), '1', 'one that can not be tracked is told');
+is(OneReplTest::journal_count($pair->node_a, like => 'new table mine.short_lived is not tracked: it is an unlogged'), '1', 'one that cannot be tracked is told');
 
 # --- DROP TABLE is told
 $pair->a("INSERT INTO mine.new (v) VALUES ('last words'); DROP TABLE mine.new");

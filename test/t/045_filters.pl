@@ -95,7 +95,7 @@ filtered('id, region, m, amount', 'customer', $east, 'B lacks the columns that t
 unlike($pair->b("SELECT encode(description, 'escape') FROM onerepl.remote_description WHERE encode(description, 'escape') ~ 'customer' ORDER BY id DESC LIMIT 1"),
 	qr/secret/, 'nor does the description name them');
 
-# --- what can not be
+# --- what cannot be
 for my $case (
 	[ '42703', "'customer', 'nowhere = 1'" ], [ '42703', "'customer', NULL, '{nowhere}'" ], [ '42P17', "'customer', 'now() > ''2020-01-01''::timestamptz'" ],
 	[ '0A000', "'customer', 'id IN (SELECT 1)'" ], [ '42804', "'customer', 'id + 1'" ], [ '55000', "'pg_class', 'true'" ], [ '22023', "'customer', 'true', refresh => 'maybe'" ])

@@ -71,7 +71,7 @@ SQL
 
 my ($status, $out, $err) = $pair->node_a->psql('postgres', "SELECT onerepl_add_schema('suite')");
 is($status, 0, 'the schema is tracked');
-like($err, qr/unlogged.*can not be tracked: it is an unlogged table/, 'but for what is refused');
+like($err, qr/unlogged.*cannot be tracked: it is an unlogged table/, 'but for what is refused');
 my @tables = split /\n/, $pair->a('SELECT relation FROM onerepl.tracked ORDER BY 1');
 cmp_ok(scalar @tables, '>=', 30, @tables . ' tables');
 

@@ -245,7 +245,7 @@ OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerep
 $pair->a("SELECT onerepl_verify('hq', t) FROM unnest(ARRAY['orders', 'by_key', 'nokey']::regclass[]) AS t");
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) >= 3 FROM onerepl.journal WHERE message ~ 'was verified: equal'", 'a verification finds them equal');
 
-# Half of a chunk is committed when the other half can not.
+# Half of a chunk is committed when the other half cannot.
 for my $refusing (qw(south west))
 {
 	for my $method (qw(repair empty))
@@ -341,7 +341,7 @@ is($pair->b('SELECT count(*) FROM onerepl.failed'), 0, 'no F');
 
 # ------------------------------------------------------------------------------------------------ what a trigger there keeps
 
-# B can not see why: whatever a statement about one row does to none, or to two, is F, deletes included.
+# B cannot see why: whatever a statement about one row does to none, or to two, is F, deletes included.
 $c->safe_psql('south', "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'");
 $pair->a("INSERT INTO orders VALUES (40000, 'south', 1, 'kept')");
 $pair->wait_identical('orders');

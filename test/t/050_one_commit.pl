@@ -119,7 +119,7 @@ ALTER TABLE onerepl.journal_entry ENABLE ALWAYS TRIGGER refuse;
 SQL
 my $log_at = -s $pair->node_b->logfile;
 $pair->node_a->stop;
-ok(OneReplTest::wait_for(sub { slurp_file($pair->node_b->logfile, $log_at) =~ /no journal now/ }, 30), 'a journal entry can not be committed');
+ok(OneReplTest::wait_for(sub { slurp_file($pair->node_b->logfile, $log_at) =~ /no journal now/ }, 30), 'a journal entry cannot be committed');
 $pair->b('DROP TRIGGER refuse ON onerepl.journal_entry');
 OneReplTest::poll_ok($pair->node_b, "SELECT count(*) > 0 FROM onerepl.journal WHERE message = 'no contact with the remote' AND at > now() - interval '1 minute'",
 	'and is there once it can');

@@ -1,4 +1,4 @@
-# What B can not write in one commit it writes in smaller ones (P22).
+# What B cannot write in one commit it writes in smaller ones (P22).
 use strict;
 use warnings;
 use OneReplTest;

@@ -1,4 +1,4 @@
-# Records that can not be read, or say what can not be: each is F with what is wrong, and `skip` gets past each (P13, P14).
+# Records that cannot be read, or say what cannot be: each is F with what is wrong, and `skip` gets past each (P13, P14).
 use strict;
 use warnings;
 use OneReplRemote;
@@ -75,8 +75,8 @@ is(b("SELECT count(*) >= " . @cases . " FROM onerepl.journal WHERE level = 'crit
 
 # --- in a refresh: what was left out makes the copy incomplete, whether it can be read or not
 for my $case (
-	[ $remote->chunk($id{w}, 16, 'nnn', [ 3, 'x' ]), 'a chunk that says what can not be' ],
-	[ pack('a C Q>', 'C', 255, $id{w}), 'a chunk that can not be read' ],
+	[ $remote->chunk($id{w}, 16, 'nnn', [ 3, 'x' ]), 'a chunk that says what cannot be' ],
+	[ pack('a C Q>', 'C', 255, $id{w}), 'a chunk that cannot be read' ],
 	[ pack('a C Q>', 'U', 0, $id{w}) . pack('n', 0), 'an update without columns', 'done' ])
 {
 	my ($record, $name, $state) = @$case;

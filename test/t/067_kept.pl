@@ -51,7 +51,7 @@ $sessions[$_]->query_safe("INSERT INTO pooled VALUES (2$_, 2$_)") for 0 .. 1;
 $_->quit for @sessions, $open;
 $pair->wait_identical('pooled');
 
-# --- an error while a description is recorded: the full pack before it can not be flushed
+# --- an error while a description is recorded: the full pack before it cannot be flushed
 my $session = $pair->node_a->background_psql('postgres', timeout => 600, on_error_stop => 0);
 my $holder = $pair->node_a->background_psql('postgres', timeout => 600);
 $session->query_safe("SET lock_timeout = '20ms'");

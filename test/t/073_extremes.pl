@@ -157,7 +157,7 @@ for my $record (@records)
 none_was_troubled('what is in records');
 
 # --- descriptions that are not told, and names without end
-for my $case ([ 'not at all', '' ], [ 'in a way that can not be read', $remote->{channel}->message('description', data => pack('Q>', (1 << 62) - 1) . 'no description') ])
+for my $case ([ 'not at all', '' ], [ 'in a way that cannot be read', $remote->{channel}->message('description', data => pack('Q>', (1 << 62) - 1) . 'no description') ])
 {
 	my ($how, $answer) = @$case;
 	$remote->send(pack('a C Q>', 'I', 0, (1 << 62) - 1) . OneReplRemote::values_of(1, 'x'));
@@ -214,6 +214,6 @@ for my $first (@small)
 	say_to_a("parts $first to $_", {}, $channel->message('transfer request', n => 1, data => pack 'N Q> Q> N N', 1, 1, 1, $first, $_)) for @small;
 }
 none_was_troubled('a central\'s header and messages');
-unlike(slurp_file($_->logfile), qr/terminated by signal|PANIC|out of range/, 'no process of ' . $_->name . ' died or met a number that it can not hold') for $a, $b;
+unlike(slurp_file($_->logfile), qr/terminated by signal|PANIC|out of range/, 'no process of ' . $_->name . ' died or met a number that it cannot hold') for $a, $b;
 $_->stop('fast') for $a, $b;
 done_testing();

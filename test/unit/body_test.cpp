@@ -332,7 +332,7 @@ TEST(Decompress, SurvivesGarbage) {
 
 TEST(Body, ErrorsAndStopsHaveTexts) {
     for (int error = 0; error <= static_cast<int>(BodyError::too_large); ++error)
-        EXPECT_STRNE(describe(static_cast<BodyError>(error)), "body can not be read");
+        EXPECT_STRNE(describe(static_cast<BodyError>(error)), "body cannot be read");
     for (int stop = 1; stop <= static_cast<int>(Stop::copies); ++stop)
         EXPECT_STRNE(describe(static_cast<Stop>(stop)), "the link is stopped for an unknown reason");
 }

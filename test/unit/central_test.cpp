@@ -310,7 +310,7 @@ TEST_F(CentralTest, P9OtherIdentityAtSb) {
     EXPECT_EQ(state.written, 5u);
 }
 
-TEST_F(CentralTest, P9AForkBehindSbIsFoundBeforeItIsWritten) {
+TEST_F(CentralTest, P9AForkAfterSbIsFoundBeforeItIsWritten) {
     begin(5);
     RemoteHeader header = remote(5);
     header.batches = {{{1, 6}, {0xaa}, {0xbb}}, {{7, 20}, {0xcc}, {0xdd}}};

@@ -286,7 +286,7 @@ TEST(Frame, NamesAndErrorsHaveTexts) {
     for (const Message& message : test::one_of_each_kind())
         EXPECT_STRNE(name_of(kind_of(message)), "unknown kind");
     for (int error = 0; error <= static_cast<int>(FrameError::content); ++error)
-        EXPECT_STRNE(describe(static_cast<FrameError>(error)), "message can not be read");
+        EXPECT_STRNE(describe(static_cast<FrameError>(error)), "message cannot be read");
 }
 
 }  // namespace

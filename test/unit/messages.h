@@ -13,7 +13,7 @@ std::vector<Message> one_of_each_kind();
 /// By content, through the encoding.
 bool same(const Message& a, const Message& b);
 
-/// The frames of all messages, one behind the other.
+/// The frames of all messages, one after the other.
 Bytes frames_of(const Parties& parties, std::span<const Message> messages);
 
 /// What a reader gives for `frames`, to the end.

@@ -38,7 +38,7 @@ class Replay {
   public:
     using Table = std::map<Version, Content>;
 
-    /// Why the change can not be made; empty: it was made.
+    /// Why the change cannot be made; empty: it was made.
     std::string apply(const Change& change) {
         Table& table = tables_[change.relation];
         if (change.truncate) {
@@ -114,7 +114,7 @@ class Execution {
         return {next / 10u, static_cast<std::uint16_t>(next % 10 + 1)};
     }
 
-    /// `outer`: its events are put behind these instead of fired by itself (a foreign key's cascade); else
+    /// `outer`: its events are put after these instead of fired by itself (a foreign key's cascade); else
     /// null.
     void statement(int depth, Events* outer) {
         if (depth > deepest) return;

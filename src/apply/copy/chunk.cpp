@@ -17,7 +17,7 @@ namespace onerepl::apply {
 
 namespace {
 
-/// A table that others refer to can not be truncated; their rows stay, and are right again in the end.
+/// A table that others refer to cannot be truncated; their rows stay, and are right again in the end.
 bool is_referenced(Oid relation) {
     return pg::query_int8(
                "SELECT 1::int8 FROM pg_catalog.pg_constraint WHERE contype = 'f' AND confrelid = $1"

@@ -43,7 +43,7 @@ std::string are_same_listed(const std::vector<KeyColumn>& columns);
 /// A key column's value as text of our type.
 std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value);
 
-/// Whether the key of a record's `row` is behind `from` and not behind `to` (texts of arrays; "{}": no
+/// Whether the key of a record's `row` is after `from` and not after `to` (texts of arrays; "{}": no
 /// bound), in the order that a repair goes by. With SPI connected.
 bool is_in_range(const Target& target, const std::vector<Value>& row, const std::string& from,
                  const std::string& to);

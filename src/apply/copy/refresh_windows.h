@@ -20,7 +20,7 @@ class RefreshWindows {
     /// Changes of this table are written tolerantly.
     bool is_open(Oid relation) const;
 
-    /// Keys behind `from`, up to `to`: lists as text of an array; "{}": no bound.
+    /// Keys after `from`, up to `to`: lists as text of an array; "{}": no bound.
     struct Left {
         std::string from;
         std::string to;
@@ -31,7 +31,7 @@ class RefreshWindows {
 
     /// The chunk `n` was written to its table, or (skipped) left out by the administrator.
     void note(const Target& target, const Chunk& chunk, Number n, bool skipped);
-    /// A chunk that can not be read, or not be told where it belongs, was left out: the copies of that
+    /// A chunk that cannot be read, or not be told where it belongs, was left out: the copies of that
     /// refresh, or all that are under way, are not complete.
     void note_hole(std::optional<std::uint64_t> refresh);
 

@@ -185,9 +185,8 @@ bool can_be_compared(const Target& target, const Chunk& chunk) {
 void compare_digest(int link, const Target& target, const Record& record, Number n) {
     const Chunk& chunk = record.chunk;
     if (!can_be_compared(target, chunk))
-        throw pg::Error("0A000",
-                        "the key of table " + keys::name_of(target.relation) +
-                            " is of another type than at the remote, so that it can not be verified");
+        throw pg::Error("0A000", "the key of table " + keys::name_of(target.relation) +
+                                     " is of another type than at the remote, so that it cannot be verified");
     const Digest remote = digest_of_remote(target, chunk);
     const Digest ours = digest_of_ours(target, chunk);
     note_verified(link, target, chunk, n, {remote.rows, ours.rows, remote == ours ? "true" : "false"});
@@ -200,7 +199,7 @@ void tell_not_compared(int link, const Target& target, const Record& record, Num
 
 void tell_missing(int link, const Target& target, Number n) {
     pg::execute(
-        "SELECT onerepl.write_journal(2, $1, 'III', pg_catalog.format('table %I.%I can not be verified: it "
+        "SELECT onerepl.write_journal(2, $1, 'III', pg_catalog.format('table %I.%I cannot be verified: it "
         "does not exist here',"
         " $2::text, $3::text), 'Create it, and call onerepl_refresh for it at the remote.', $4, $4)",
         {link, target.schema, target.name, n});

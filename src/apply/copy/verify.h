@@ -13,7 +13,7 @@ void compare_digest(int link, const Target& target, const Record& record, Number
 /// A table that is to be verified does not exist here: critical in the journal. With SPI connected.
 void tell_missing(int link, const Target& target, Number n);
 
-/// A verifying chunk that can not be compared, since foreign partitions are ahead (foreign.h): the table does
+/// A verifying chunk that cannot be compared, since foreign partitions are ahead (foreign.h): the table does
 /// not count as equal then. With SPI connected.
 void tell_not_compared(int link, const Target& target, const Record& record, Number n);
 

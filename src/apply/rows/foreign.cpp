@@ -184,7 +184,7 @@ uint64 run_on_position(ForeignPlace* place, Datum link, const char* format, Numb
 }
 
 /// The lock is what keeps a transaction of an earlier worker, whose COMMIT is still on its way to the server,
-/// from coming behind our look.
+/// from coming after our look.
 void lock_position(ForeignPlace* place, Datum link) {
     const uint64 count = run_on_position(
         place, link,

@@ -22,7 +22,7 @@ struct ForeignPlace {
     Oid positions;  // our foreign table of the server's positions
     /// Up to here the server has the table's records. It is locked there to the transaction's end.
     Number held;
-    /// The last record that was written there by now, if it is behind `held`.
+    /// The last record that was written there by now, if it is after `held`.
     Number written;
 };
 

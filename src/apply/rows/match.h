@@ -6,7 +6,7 @@
 namespace onerepl::apply {
 
 /// Finds B's table and plans the columns. 42P01: B lacks the table; 42703: it lacks a column; 42804: a
-/// column is generated on one side only in a way that can not work; 40001: the name means another table than
+/// column is generated on one side only in a way that cannot work; 40001: the name means another table than
 /// `reach` has found. Locks the table for writing.
 void match_target(Target& target);
 

@@ -53,7 +53,7 @@ void grow(PendingUpdates& updates) {
     updates.capacity = capacity;
 }
 
-/// Values are converted in a record's memory, where functions of types may leave much behind.
+/// Values are converted in a record's memory, where functions of types may leave much.
 PendingUpdate copy(const Table* table, const PendingUpdate& update, Size* bytes) {
     const PendingUpdates& updates = table->updates;
     TupleDesc description = RelationGetDescr(table->relation);

@@ -192,7 +192,7 @@ void append_key(const Row& row, StringInfo text) {
     // Otherwise a row would have been inserted.
     const char* why =
         row.batch.overwrite && row.operation == Operation::update
-            ? " The change can not become an insert, since it leaves out large values that did not change: "
+            ? " The change cannot become an insert, since it leaves out large values that did not change: "
               "skip it, and mend the table by onerepl_refresh(..., 'repair') at the remote."
             : "";
     ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND), errmsg("row to be %s does not exist", verb),
@@ -447,7 +447,7 @@ void write_operation(Row& row) {
 Table* table_of(Batch& batch, Target& target) {
     if (target.table != nullptr && target.generation == batch.generation) return target.table;
     Table* table = open_table(batch, target.relation);
-    // Somebody changed the table before we got its lock. Its shape can not change again; what else does is
+    // Somebody changed the table before we got its lock. Its shape cannot change again; what else does is
     // seen by the next batch (P22).
     for (int tries = 0; !target.matched && tries < 3; tries++) match_target(target);
     target.table = table;

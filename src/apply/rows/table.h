@@ -98,7 +98,7 @@ struct Batch {
     /// With `overwrite`: rows with another value in this column are other remotes', and stay. Null: all may
     /// go.
     const char* branch_column = nullptr;
-    /// The table is being filled by a refresh: `overwrite`, and an update that can not make the missing row
+    /// The table is being filled by a refresh: `overwrite`, and an update that cannot make the missing row
     /// whole is left to the copy.
     bool tolerant = false;
     /// The record is a chunk of a refresh: its rows do not clash with each other, and with `overwrite` a row

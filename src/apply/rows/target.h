@@ -22,7 +22,7 @@ struct ColumnPlan {
     FmgrInfo output;  // by_text: of the described type
     FmgrInfo input;   // of B's type
     Oid input_parameter = InvalidOid;
-    /// Binary values can not be read: B lacks the described type, or it has no binary form there.
+    /// Binary values cannot be read: B lacks the described type, or it has no binary form there.
     bool unknown_type = false;
     const char* described_type = nullptr;
 };

@@ -30,7 +30,7 @@ Datum from_text(const Target& target, const ColumnPlan& plan, const Value& value
     return InputFunctionCall(const_cast<FmgrInfo*>(&plan.input), text, plan.input_parameter, plan.typmod);
 }
 
-/// Receive functions of PostgreSQL 15 write into their buffer and one byte behind it: so it is a copy.
+/// Receive functions of PostgreSQL 15 write into their buffer and one byte after it: so it is a copy.
 Datum receive(const ColumnPlan& plan, const Value& value) {
     char small[small_value];
     StringInfoData buffer;

@@ -286,7 +286,7 @@ void flush(Batch& batch, Table* table) {
     if (table->buffered_count == 0 && !has_updates) return;
     const pg::Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
-    // The updates may be of rows that are buffered. A row that was inserted behind an update is none that the
+    // The updates may be of rows that are buffered. A row that was inserted after an update is none that the
     // update could mean.
     if (table->buffered_count > 0) write_buffered(batch, table);
     if (has_updates) write_pending(batch, table);

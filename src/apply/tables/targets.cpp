@@ -16,7 +16,7 @@ namespace onerepl::apply {
 
 namespace {
 
-// PostgreSQL's invalidation callbacks can not be unregistered: they look here who is still alive.
+// PostgreSQL's invalidation callbacks cannot be unregistered: they look here who is still alive.
 std::set<Targets*>& living() {
     static std::set<Targets*> all;
     return all;

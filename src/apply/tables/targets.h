@@ -32,7 +32,7 @@ class Targets {
 
     /// Null: onerepl.remote_description lacks it. In a transaction with SPI connected.
     Target* find(std::uint64_t id);
-    /// Stores the description and forgets what was known under its id. 22P03 if it can not be read.
+    /// Stores the description and forgets what was known under its id. 22P03 if it cannot be read.
     TableDescription store(ByteView encoded);
     void forget();
     /// A transaction begins: another process may have started the link anew, with other descriptions under
