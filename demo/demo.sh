@@ -86,8 +86,8 @@ trap 'exit 130' INT TERM
 # One line about where both sides stand; a server that is down shows as such.
 progress() {
 	local on_a on_b
-	on_a=$(a -c "SELECT format('A: M %s  S %s  %s', m, s, state) FROM onerepl_status()" 2>/dev/null) || on_a='A is down'
-	on_b=$(b -c "SELECT format('B: S %s  %s', s, state) FROM onerepl_status()" 2>/dev/null) || on_b='B is down'
+	on_a=$(a -c "SELECT format('A: M %s  S %s  %s', numbered_to, written_to, state) FROM onerepl_status()" 2>/dev/null) || on_a='A is down'
+	on_b=$(b -c "SELECT format('B: S %s  %s', written_to, state) FROM onerepl_status()" 2>/dev/null) || on_b='B is down'
 	if [ -t 1 ]; then
 		printf '\r%(%H:%M:%S)T %-60s | %-50s' -1 "$on_a" "$on_b"
 	else

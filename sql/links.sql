@@ -66,7 +66,7 @@ FROM unnest(ARRAY['orders', 'a.b.c', '*.orders', '**', '', NULL, 'public.', '.x'
 SELECT onerepl_remove_remote('southwest');
 
 -- the status has a row for each
-SELECT link, role, peer, s, m, lag_records, lag_seconds, lag_bytes, problems, log_size > 0 AS log_has_size FROM onerepl_status();
+SELECT link, role, peer, written_to, numbered_to, lag_records, lag_seconds, lag_bytes, problems, log_size > 0 AS log_has_size FROM onerepl_status();
 
 -- changing where a link leads
 SELECT onerepl_change_link('east', url => 'http://127.0.0.1:2', secret => 'another secret of the east');
@@ -96,11 +96,11 @@ SELECT onerepl_restart_link('east');
 SELECT stop, start, peer FROM onerepl.link WHERE name = 'east';
 SELECT state FROM onerepl_status() WHERE link = 'east';
 UPDATE onerepl.link SET stop = 3, start = 10, start_identity = '\x00' WHERE name = 'north';
-INSERT INTO onerepl.applied (link, seq, written, identity) SELECT id, 1, 12, '\x00' FROM onerepl.link WHERE name = 'north';
-SELECT s, state FROM onerepl_status() WHERE link = 'north';
+INSERT INTO onerepl.apply_progress (link, seq, written, identity) SELECT id, 1, 12, '\x00' FROM onerepl.link WHERE name = 'north';
+SELECT written_to, state FROM onerepl_status() WHERE link = 'north';
 SELECT onerepl_restart_link('north');
 SELECT stop, start, start_identity FROM onerepl.link WHERE name = 'north';
-SELECT s FROM onerepl_status() WHERE link = 'north';
+SELECT written_to FROM onerepl_status() WHERE link = 'north';
 SELECT onerepl_restart_link('nobody');
 \echo :LAST_ERROR_SQLSTATE
 

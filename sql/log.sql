@@ -25,7 +25,7 @@ INSERT INTO item VALUES (1, 'one'), (2, 'two');
 CALL numbered_to(5);
 SELECT n, relation, object_id, operation, state FROM onerepl.log WHERE link = 'east' ORDER BY n;
 SELECT n, relation, object_id, operation, state FROM onerepl.log WHERE link = 'west' ORDER BY n;
-SELECT link, s, m, lag_records, lag_seconds > 0 AS is_late, lag_bytes > 0 AS has_bytes FROM onerepl_status();
+SELECT link, written_to, numbered_to, lag_records, lag_seconds > 0 AS is_late, lag_bytes > 0 AS has_bytes FROM onerepl_status();
 
 -- what is rolled back has no number; a rolled back part neither
 BEGIN;
@@ -84,7 +84,7 @@ RESET statement_timeout;
 -- started anew, the link begins after what is there, and with the descriptions of the tables
 SELECT onerepl_restart_link('east');
 CALL numbered_to(15);
-SELECT link, s, m FROM onerepl_status();
+SELECT link, written_to, numbered_to FROM onerepl_status();
 SELECT count(*) FROM onerepl.log WHERE link = 'east';
 SELECT onerepl_wait('east', '0');
 

@@ -4,7 +4,7 @@
 
 length=${PEERS_PURGE_SECONDS:-600}
 log_tables='onerepl.change_0 onerepl.change_1 onerepl.change_2 onerepl.change_3'
-small_tables='onerepl.batch onerepl.position onerepl.journal_entry'
+small_tables='onerepl.batch onerepl.sent_progress onerepl.journal_entry'
 
 extra_conf() {
 	echo "onerepl.log_retention = 0"

@@ -20,7 +20,7 @@ namespace {
 std::int64_t confirmed_of(int link, std::int64_t start) {
     enum { column_link = 1 };
     ScanKeyData key = store::scan_key(column_link, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(link));
-    store::OwnScan scan("position", "position_pkey", &key, 1);
+    store::OwnScan scan("sent_progress", "sent_progress_pkey", &key, 1);
     HeapTuple row = scan.previous();
     const std::int64_t confirmed = row ? DatumGetInt64(scan.get(row, "confirmed")) : start;
     scan.close();

@@ -48,7 +48,7 @@ Situation read_situation(int retention) {
     situation.active =
         static_cast<std::uint32_t>(pg::query_int8("SELECT active::int8 FROM onerepl.log_state").value_or(0));
     const auto least = pg::query_int8(
-        "SELECT min(coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = l.id"
+        "SELECT min(coalesce((SELECT p.confirmed FROM onerepl.sent_progress AS p WHERE p.link = l.id"
         " ORDER BY p.seq DESC LIMIT 1), l.start, 0)) FROM onerepl.link AS l WHERE l.role = 'remote'");
     situation.confirmed = least ? static_cast<Number>(*least) : last_number();
     return situation;
@@ -197,9 +197,9 @@ void purge_batches(const Situation& situation) {
 
 void purge_positions(const Situation& situation) {
     pg::execute(
-        "DELETE FROM onerepl.position AS p USING ("
+        "DELETE FROM onerepl.sent_progress AS p USING ("
         "  SELECT l.id, newest.seq FROM onerepl.link AS l CROSS JOIN LATERAL ("
-        "    SELECT q.seq FROM onerepl.position AS q WHERE q.link = l.id ORDER BY q.seq DESC LIMIT 1) AS "
+        "    SELECT q.seq FROM onerepl.sent_progress AS q WHERE q.link = l.id ORDER BY q.seq DESC LIMIT 1) AS "
         "newest"
         ") AS l WHERE p.link = l.id AND p.seq < l.seq"
         " AND p.at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8)",

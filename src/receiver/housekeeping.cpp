@@ -16,8 +16,8 @@ void purge_received() {
         pg::execute("DELETE FROM onerepl.received WHERE at < clock_timestamp() - make_interval(secs => $1)",
                     {static_cast<double>(settings::log_retention)});
         pg::execute(
-            "DELETE FROM onerepl.applied AS a WHERE at < clock_timestamp() - make_interval(secs => $1)"
-            " AND seq < (SELECT max(seq) FROM onerepl.applied AS b WHERE b.link = a.link)",
+            "DELETE FROM onerepl.apply_progress AS a WHERE at < clock_timestamp() - make_interval(secs => $1)"
+            " AND seq < (SELECT max(seq) FROM onerepl.apply_progress AS b WHERE b.link = a.link)",
             {static_cast<double>(settings::log_retention)});
     });
 }

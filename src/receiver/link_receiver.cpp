@@ -44,7 +44,7 @@ std::int64_t load_position(const Link& link, CentralState& state) {
     if (!state.started) return seq;
     state.start = *link.start;
     state.start_identity = link.start_identity;
-    pg::query("SELECT written, identity, seq FROM onerepl.applied WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+    pg::query("SELECT written, identity, seq FROM onerepl.apply_progress WHERE link = $1 ORDER BY seq DESC LIMIT 1",
               {link.id}, [&](const pg::Row& row) {
                   state.written = row.number(0);
                   const Bytes identity = row.bytea(1);
@@ -61,7 +61,7 @@ void store_position(int link, std::int64_t seq, Number written, const Identity& 
     pg::call([&] {
         const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(written), bytes,
                                 TimestampTzGetDatum(GetCurrentTimestamp())};
-        store::insert_row(store::own_relation("applied"), values);
+        store::insert_row(store::own_relation("apply_progress"), values);
     });
 }
 

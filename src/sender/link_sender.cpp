@@ -47,7 +47,7 @@ RemotePosition load_position(const Link& link) {
     position.start_identity = link.start_identity;
     position.confirmed = position.sent = position.start;
     position.stop = link.stop;
-    pg::query("SELECT sent, confirmed FROM onerepl.position WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+    pg::query("SELECT sent, confirmed FROM onerepl.sent_progress WHERE link = $1 ORDER BY seq DESC LIMIT 1",
               {link.id}, [&](const pg::Row& row) {
                   position.sent = std::max(position.start, row.number(0));
                   position.confirmed = std::max(position.start, row.number(1));
@@ -60,7 +60,7 @@ void store_position(int link, std::int64_t seq, Number sent, Number confirmed) {
     pg::call([&] {
         const Datum values[] = {Int32GetDatum(link), Int64GetDatum(seq), UInt64GetDatum(sent),
                                 UInt64GetDatum(confirmed), TimestampTzGetDatum(GetCurrentTimestamp())};
-        store::insert_row(store::own_relation("position"), values);
+        store::insert_row(store::own_relation("sent_progress"), values);
     });
 }
 
@@ -80,7 +80,7 @@ LinkSender::LinkSender(Link link, const Uuid& own_id, Number last, http::Client&
       builder_(link_.id),
       stop_stored_(link_.stop) {
     position_seq_ =
-        pg::query_int8("SELECT seq FROM onerepl.position WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+        pg::query_int8("SELECT seq FROM onerepl.sent_progress WHERE link = $1 ORDER BY seq DESC LIMIT 1",
                        {link_.id})
             .value_or(0);
     remote_.set_paused(link_.paused);

@@ -103,7 +103,7 @@ CREATE TABLE onerepl.batch (
 );
 
 -- Where each link stands; appended, never updated; the newest row of a link counts.
-CREATE TABLE onerepl.position (
+CREATE TABLE onerepl.sent_progress (
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
     seq         int8 NOT NULL,
     sent        int8 NOT NULL,          -- records up to here left state L
@@ -124,7 +124,7 @@ CREATE TABLE onerepl.blocked (
 -- ------------------------------------------------------------------ the central
 
 -- S_b and the history's identity there; appended in the transaction that writes the rows.
-CREATE TABLE onerepl.applied (
+CREATE TABLE onerepl.apply_progress (
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
     seq         int8 NOT NULL,
     written     int8 NOT NULL,

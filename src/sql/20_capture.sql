@@ -63,7 +63,7 @@ CREATE FUNCTION onerepl.purge_pending() RETURNS void LANGUAGE sql
     USING (
         SELECT b.snapshot
         FROM onerepl.batch AS b,
-            (SELECT min(coalesce((SELECT s.confirmed FROM onerepl.position AS s WHERE s.link = l.id
+            (SELECT min(coalesce((SELECT s.confirmed FROM onerepl.sent_progress AS s WHERE s.link = l.id
                                   ORDER BY s.seq DESC LIMIT 1), l.start, 0)) AS number
              FROM onerepl.link AS l WHERE l.role = 'remote') AS c
         WHERE b.snapshot IS NOT NULL AND b.last <= c.number

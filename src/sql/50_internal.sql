@@ -206,7 +206,7 @@ COMMENT ON FUNCTION onerepl.check_link_name(text) IS 'Errors: 22023 if the name 
 CREATE FUNCTION onerepl.sent_to(link int) RETURNS int8
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((SELECT p.sent FROM onerepl.position AS p WHERE p.link = sent_to.link ORDER BY p.seq DESC LIMIT 1),
+    SELECT coalesce((SELECT p.sent FROM onerepl.sent_progress AS p WHERE p.link = sent_to.link ORDER BY p.seq DESC LIMIT 1),
                     (SELECT l.start FROM onerepl.link AS l WHERE l.id = sent_to.link), 0)
 $$;
 COMMENT ON FUNCTION onerepl.sent_to(int) IS 'The last number that left state L on the link (the remote).';
@@ -214,7 +214,7 @@ COMMENT ON FUNCTION onerepl.sent_to(int) IS 'The last number that left state L o
 CREATE FUNCTION onerepl.confirmed_to(link int) RETURNS int8
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((SELECT p.confirmed FROM onerepl.position AS p WHERE p.link = confirmed_to.link ORDER BY p.seq DESC LIMIT 1),
+    SELECT coalesce((SELECT p.confirmed FROM onerepl.sent_progress AS p WHERE p.link = confirmed_to.link ORDER BY p.seq DESC LIMIT 1),
                     (SELECT l.start FROM onerepl.link AS l WHERE l.id = confirmed_to.link), 0)
 $$;
 COMMENT ON FUNCTION onerepl.confirmed_to(int) IS 'S_a of the link (the remote).';
@@ -222,7 +222,7 @@ COMMENT ON FUNCTION onerepl.confirmed_to(int) IS 'S_a of the link (the remote).'
 CREATE FUNCTION onerepl.written_to(link int) RETURNS int8
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce((SELECT a.written FROM onerepl.applied AS a WHERE a.link = written_to.link ORDER BY a.seq DESC LIMIT 1),
+    SELECT coalesce((SELECT a.written FROM onerepl.apply_progress AS a WHERE a.link = written_to.link ORDER BY a.seq DESC LIMIT 1),
                     (SELECT l.start FROM onerepl.link AS l WHERE l.id = written_to.link), 0)
 $$;
 COMMENT ON FUNCTION onerepl.written_to(int) IS 'S_b of the link (the central).';

@@ -256,11 +256,11 @@ CREATE FUNCTION onerepl.forget_position(link int) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
     -- The newest counts, so it is also above those that the sender adds until it sees the new start.
-    INSERT INTO onerepl.position (link, seq, sent, confirmed)
-        SELECT l.id, coalesce((SELECT max(p.seq) FROM onerepl.position AS p WHERE p.link = l.id), 0) + 1000000, l.start, l.start
+    INSERT INTO onerepl.sent_progress (link, seq, sent, confirmed)
+        SELECT l.id, coalesce((SELECT max(p.seq) FROM onerepl.sent_progress AS p WHERE p.link = l.id), 0) + 1000000, l.start, l.start
         FROM onerepl.link AS l WHERE l.id = forget_position.link;
-    DELETE FROM onerepl.position AS p WHERE p.link = forget_position.link
-        AND p.seq < (SELECT max(q.seq) FROM onerepl.position AS q WHERE q.link = forget_position.link)
+    DELETE FROM onerepl.sent_progress AS p WHERE p.link = forget_position.link
+        AND p.seq < (SELECT max(q.seq) FROM onerepl.sent_progress AS q WHERE q.link = forget_position.link)
 $$;
 COMMENT ON FUNCTION onerepl.forget_position(int) IS 'A link of the remote has got another start: nothing after it is sent or confirmed.';
 
@@ -302,7 +302,7 @@ CREATE FUNCTION onerepl.restart_as_central(link int) RETURNS void
     -- First: then no receiver without that lock adds to the queue what belongs to the start before (P20).
     UPDATE onerepl.link AS l SET stop = 0, stop_detail = NULL, start = NULL, start_identity = NULL, challenge = gen_random_uuid(),
                                  database = onerepl.database_id() WHERE l.id = restart_as_central.link;
-    DELETE FROM onerepl.applied AS a WHERE a.link = restart_as_central.link;
+    DELETE FROM onerepl.apply_progress AS a WHERE a.link = restart_as_central.link;
     DELETE FROM onerepl.waiting AS w WHERE w.link = restart_as_central.link;
     DELETE FROM onerepl.failure AS f WHERE f.link = restart_as_central.link;
     DELETE FROM onerepl.received AS r WHERE r.link = restart_as_central.link;

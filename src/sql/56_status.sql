@@ -248,7 +248,7 @@ CREATE FUNCTION onerepl.central_status() RETURNS TABLE (link int, m int8, s int8
 $$;
 COMMENT ON FUNCTION onerepl.central_status() IS 'onerepl_status() of the links on which this database is the central.';
 
-CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid, s int8, m int8, lag_records int8, lag_seconds float8,
+CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid, written_to int8, numbered_to int8, lag_records int8, lag_seconds float8,
                                                 lag_bytes int8, state text, last_contact timestamptz, last_error text,
                                                 what_to_do text, problems int8, log_size int8, may_write text)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -275,9 +275,9 @@ $$;
 COMMENT ON FUNCTION onerepl_status() IS
 'One row for each link of this database.
 link, role: its name, and what this database is on it, ''remote'' or ''central''; peer: the other database, null before the first
-contact. s: S, what is confirmed (remote) or written (central); m: M, the newest number of the remote''s log, on the central as last
+contact. written_to: S, the last number that is confirmed (remote) or written (central); numbered_to: M, the newest number of the remote''s log, on the central as last
 told. The lag is what the remote has numbered and this side does not know as written at the central. lag_records: how many records
-that is, m - s. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
+that is, numbered_to - written_to. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
 lag; 0: there is none. The central has both from the remote''s last message (last_contact), and counts on from there. Both are never negative, and null
 while they cannot be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
 state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, waiting for an answer (the central

@@ -38,9 +38,9 @@ CREATE FUNCTION onerepl.record_changed_at(link int, n int8, state text, made_at 
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(CASE state
-        WHEN 'C' THEN (SELECT p.at FROM onerepl.position AS p
+        WHEN 'C' THEN (SELECT p.at FROM onerepl.sent_progress AS p
                        WHERE p.link = record_changed_at.link AND p.confirmed >= record_changed_at.n ORDER BY p.seq LIMIT 1)
-        WHEN 'S' THEN (SELECT p.at FROM onerepl.position AS p
+        WHEN 'S' THEN (SELECT p.at FROM onerepl.sent_progress AS p
                        WHERE p.link = record_changed_at.link AND p.sent >= record_changed_at.n ORDER BY p.seq LIMIT 1)
         WHEN 'B' THEN (SELECT b.at FROM onerepl.blocked AS b
                        WHERE b.link = record_changed_at.link AND b.n = record_changed_at.n)

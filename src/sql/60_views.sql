@@ -18,13 +18,15 @@ compression.';
 
 CREATE VIEW onerepl.failed AS
     SELECT l.name AS link, f.n, f.transaction_first, f.transaction_last, f.relation, f.operation, f.key, f.row, f.sqlstate, f.message,
-           f.detail, f.hint, f.constraint_name, f.at_commit, f.failed_at, f.resolution, f.resolved_by
+           f.detail, f.hint, f.constraint_name, f.at_commit, f.failed_at, f.resolution, f.resolved_by,
+           CASE WHEN f.operation IN ('insert', 'update') AND f.sqlstate = '23505' THEN f.operation || '_exists'
+                WHEN f.operation IN ('update', 'delete') AND f.sqlstate = 'P0002' THEN f.operation || '_missing' END AS conflict
     FROM onerepl.failure AS f JOIN onerepl.link AS l ON l.id = f.link;
 COMMENT ON VIEW onerepl.failed IS
 'Records in state F: received, but they cannot be written. They hold up their transaction, transaction_first to transaction_last,
 and what follows. Resolve them with onerepl_resolve() or onerepl_resolve_all(). at_commit: only the transaction''s COMMIT has shown it,
 and n is its last record, whichever is to blame. resolution, resolved_by: what was decided and by
-whom; null: to be decided.';
+whom; null: to be decided. conflict: PostgreSQL''s name for it: insert_exists, update_exists, update_missing, delete_missing; null: it is none.';
 
 CREATE VIEW onerepl.problems AS
     SELECT coalesce(c.name, p.relation::regclass::text) AS relation, p.kind, p.message, p.hint, p.since

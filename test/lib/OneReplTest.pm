@@ -250,7 +250,7 @@ sub wait_settled
 {
 	my ($self, $name, $deadline) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	poll_ok($self->{node_a}, 'SELECT bool_and(s = m) FROM onerepl_status()',
+	poll_ok($self->{node_a}, 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()',
 		($name // 'A') . ': S = M', deadline => $deadline);
 	return;
 }

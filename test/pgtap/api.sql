@@ -33,13 +33,13 @@ SELECT lives_ok($$SELECT onerepl_add_central('late', 'http://127.0.0.1:1', 'a se
 SELECT is(start, 5::bigint, 'a link starts after the newest number') FROM onerepl.link WHERE name = 'late';
 
 -- states of records by position
-INSERT INTO onerepl.position (link, seq, sent, confirmed) SELECT id, 1, 3, 2 FROM onerepl.link WHERE name = 'east';
+INSERT INTO onerepl.sent_progress (link, seq, sent, confirmed) SELECT id, 1, 3, 2 FROM onerepl.link WHERE name = 'east';
 SELECT onerepl_block('east', 5);
 SELECT results_eq($$SELECT onerepl.record_state(l.id, n, onerepl.confirmed_to(l.id), onerepl.sent_to(l.id))
                     FROM onerepl.link AS l, generate_series(1, 5) AS n WHERE l.name = 'east' ORDER BY n$$,
                   ARRAY['C', 'C', 'S', 'L', 'B'], 'C, S, L, B');
 SELECT throws_ok($$SELECT onerepl_block('east', 3)$$, '55000', 'record 3 was already sent on link "east"');
-SELECT results_eq($$SELECT s, m, lag_records FROM onerepl_status() WHERE link = 'east'$$, $$VALUES (2::bigint, 5::bigint, 3::bigint)$$);
+SELECT results_eq($$SELECT written_to, numbered_to, lag_records FROM onerepl_status() WHERE link = 'east'$$, $$VALUES (2::bigint, 5::bigint, 3::bigint)$$);
 
 -- capture that was stopped goes on with a link's new start; what was not captured is missing for the others, too
 UPDATE onerepl.log_state SET capture_stopped = true;

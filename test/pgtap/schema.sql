@@ -10,7 +10,7 @@ CREATE TEMPORARY VIEW ours AS
 
 SELECT has_schema('onerepl');
 SELECT has_table('onerepl', name::name) FROM unnest(ARRAY['database', 'link', 'tracked', 'description', 'change_0', 'change_1', 'change_2', 'change_3',
-    'log_state', 'batch', 'position', 'blocked', 'applied', 'waiting', 'remote_description', 'failure', 'received', 'guarded', 'foreign_position',
+    'log_state', 'batch', 'sent_progress', 'blocked', 'apply_progress', 'waiting', 'remote_description', 'failure', 'received', 'guarded', 'foreign_position',
     'journal_entry', 'contact', 'checked', 'problem']) AS t (name);
 SELECT has_view('onerepl', name::name) FROM unnest(ARRAY['log', 'journal', 'queue', 'failed', 'problems']) AS v (name);
 
@@ -56,7 +56,7 @@ SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE
 -- Every other table holds what is of this database and its log alone. Whoever makes a table decides where it belongs.
 SELECT set_eq($$SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace = 'onerepl'::regnamespace AND c.relkind = 'r'
                 AND c.oid <> ALL ((SELECT extconfig FROM pg_extension WHERE extname = 'onerepl')::oid[])$$,
-              ARRAY['onerepl.applied', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl."position"', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
+              ARRAY['onerepl.apply_progress', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl."position"', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link_key VALUES (0, 'short', 'short')$$, '23514');

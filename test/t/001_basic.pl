@@ -71,10 +71,10 @@ $pair->wait_identical(@tables, { name => 'truncate' });
 
 # --- states, log, status
 $pair->wait_settled('after all changes');
-OneReplTest::poll_ok($pair->node_b, 'SELECT s = m FROM onerepl_status()', 'B: S = M');
-is($pair->a('SELECT m FROM onerepl_status()'), $pair->b('SELECT s FROM onerepl_status()'), 'M_a = S_b');
+OneReplTest::poll_ok($pair->node_b, 'SELECT written_to = numbered_to FROM onerepl_status()', 'B: S = M');
+is($pair->a('SELECT numbered_to FROM onerepl_status()'), $pair->b('SELECT written_to FROM onerepl_status()'), 'M_a = S_b');
 is($pair->a('SELECT count(*), min(n), max(n) = count(*) FROM onerepl.log'),
-	$pair->a("SELECT m || '|1|t' FROM onerepl_status()"), 'numbers from 1 without a gap');
+	$pair->a("SELECT numbered_to || '|1|t' FROM onerepl_status()"), 'numbers from 1 without a gap');
 is($pair->a("SELECT DISTINCT state FROM onerepl.log"), 'C', 'all records are confirmed on A');
 is($pair->b("SELECT DISTINCT state FROM onerepl.log"), 'R', 'all records are received on B');
 is($pair->a("SELECT state FROM onerepl_object_state('item', '1')"), 'C', 'state of an object that was changed');

@@ -71,12 +71,12 @@ DO $$ BEGIN
 END $$;
 SQL
 
-my $m = $pair->a('SELECT m FROM onerepl_status()');
+my $m = $pair->a('SELECT numbered_to FROM onerepl_status()');
 $pair->a('BEGIN; INSERT INTO t VALUES (-1); UPDATE parent SET v = 1; TRUNCATE child; ROLLBACK');
 my ($status) = OneReplTest::fails($pair->node_a, "BEGIN; INSERT INTO t VALUES (-2); SELECT 1/0; COMMIT");
 is($status, '22012', 'a transaction that fails');
 sleep 1;
-is($pair->a('SELECT m FROM onerepl_status()'), $m, 'a transaction that rolls back leaves no number');
+is($pair->a('SELECT numbered_to FROM onerepl_status()'), $m, 'a transaction that rolls back leaves no number');
 
 check('COPY', "COPY t (id, v) FROM STDIN;\n" . join('', map { "$_\tcopied $_\n" } 20000 .. 20500) . "\\.\n", 't');
 

@@ -18,25 +18,25 @@ for my $kind (qw(html empty cached garbage truncated 302 401 407 413 429 502 504
 	$pair->tell_proxy("/set?strange=1&only=$kind");
 	$pair->a('INSERT INTO t VALUES (' . $id++ . ", 'under $kind')");
 	sleep 1.2;
-	my $confirmed = $pair->a('SELECT s FROM onerepl_status()');
-	cmp_ok($confirmed, '<=', $pair->b('SELECT s FROM onerepl_status()'), "$kind: nothing is confirmed that B does not have");
+	my $confirmed = $pair->a('SELECT written_to FROM onerepl_status()');
+	cmp_ok($confirmed, '<=', $pair->b('SELECT written_to FROM onerepl_status()'), "$kind: nothing is confirmed that B does not have");
 	isnt($pair->a('SELECT last_error FROM onerepl_status()'), '', "$kind: the status tells the error");
 	note $pair->a('SELECT last_error FROM onerepl_status()');
 	$pair->calm_proxy;
 	$pair->wait_identical('t', { name => "$kind: the link goes on when it ends", deadline => 15 });
-	OneReplTest::poll_ok($pair->node_a, "SELECT last_error IS NULL AND s = m FROM onerepl_status()", "$kind: and the status is good", deadline => 15);
+	OneReplTest::poll_ok($pair->node_a, "SELECT last_error IS NULL AND written_to = numbered_to FROM onerepl_status()", "$kind: and the status is good", deadline => 15);
 	cmp_ok(OneReplTest::journal_count($pair->node_a) - $before, '<=', 5, "$kind: few journal entries");
 }
 
 # --- old requests again
-my $written = $pair->b('SELECT s FROM onerepl_status()');
+my $written = $pair->b('SELECT written_to FROM onerepl_status()');
 my $content = OneReplTest::fingerprint($pair->node_b, 't');
 $pair->a("DELETE FROM t WHERE id <= 10; INSERT INTO t SELECT n, 'again' FROM generate_series(1, 10) AS n; UPDATE t SET v = 'x' WHERE id = 1");
 $pair->wait_identical('t');
 $pair->tell_proxy('/replay?count=60');
 sleep 2;
 $pair->wait_identical('t', { name => 'sixty old requests again change nothing', deadline => 5 });
-is($pair->b('SELECT s FROM onerepl_status()'), $pair->a('SELECT m FROM onerepl_status()'), 'S_b is where it was');
+is($pair->b('SELECT written_to FROM onerepl_status()'), $pair->a('SELECT numbered_to FROM onerepl_status()'), 'S_b is where it was');
 
 # --- a central that is away, and comes back
 $pair->tell_proxy('/down?seconds=600');

@@ -25,7 +25,7 @@ sub wait_clear
 {
 	my $name = shift;
 	OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.failed", "$name: no failure left", wanted => '0', deadline => 20);
-	OneReplTest::poll_ok($pair->node_a, 'SELECT s = m FROM onerepl_status()', "$name: all is confirmed", deadline => 20);
+	OneReplTest::poll_ok($pair->node_a, 'SELECT written_to = numbered_to FROM onerepl_status()', "$name: all is confirmed", deadline => 20);
 	return;
 }
 
@@ -39,9 +39,9 @@ $pair->a("INSERT INTO u VALUES (2, 2)");
 wait_failed('a key that is there already', 1);
 is($pair->b('SELECT count(*) FROM u WHERE id = 1'), '1', 'what came before is written');
 is($pair->b('SELECT count(*) FROM u WHERE id = 2'), '0', 'what comes behind waits');
-is($pair->b("SELECT sqlstate FROM onerepl.failed"), '23505', 'SQLSTATE');
+is($pair->b("SELECT sqlstate || ' ' || conflict FROM onerepl.failed"), '23505 insert_exists', "SQLSTATE, and PostgreSQL's name of the conflict");
 my $n = $pair->b('SELECT n FROM onerepl.failed');
-is($pair->b('SELECT s + 1 FROM onerepl_status()'), $n, 'S_b stands before it');
+is($pair->b('SELECT written_to + 1 FROM onerepl_status()'), $n, 'S_b stands before it');
 is($pair->b("SELECT state FROM onerepl_object_state('t', '101')"), 'F', 'state of the object');
 is($pair->b("SELECT state FROM onerepl.log WHERE n = $n"), 'F', 'state in the log');
 like($pair->b('SELECT f::text FROM onerepl.failed AS f'), qr/t_pkey/, 'the constraint is named');
@@ -57,12 +57,14 @@ on_b("INSERT INTO t VALUES (102, 'stands in the way')");
 on_b('DELETE FROM t WHERE id = 1; DELETE FROM t WHERE id = 2');
 $pair->a("INSERT INTO t VALUES (102, 'from A'); UPDATE t SET v = 'changed' WHERE id = 1; DELETE FROM t WHERE id = 2");
 wait_failed('three failures in a row show one after the other or together', $pair->b('SELECT greatest(1, count(*)) FROM onerepl.failed'));
-for (1 .. 60)
-{
-	last if $pair->a('SELECT s = m FROM onerepl_status()') eq 't';
-	$pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
-	sleep 0.3;
-}
+my %conflicts;
+OneReplTest::wait_for(
+	sub {
+		$conflicts{$_}++ for split /\n/, $pair->b('SELECT conflict FROM onerepl.failed');
+		$pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
+		return $pair->a('SELECT written_to = numbered_to FROM onerepl_status()') eq 't';
+	}, 30);
+is(join(' ', sort keys %conflicts), 'delete_missing insert_exists update_missing', "and by PostgreSQL's names");
 wait_clear('overwrite');
 $pair->wait_identical('t', 'u', { name => 'overwrite' });
 

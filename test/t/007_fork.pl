@@ -84,7 +84,7 @@ sub cure_ok
 	$pair->node_b->stop;
 	OneReplTest::restore($pair->node_a, $copy);
 	$pair->a("INSERT INTO t VALUES ($_, 'other history')") for 21 .. 60;
-	OneReplTest::poll_ok($pair->node_a, 'SELECT m > 45 FROM onerepl_status()', 'the other history has more numbers');
+	OneReplTest::poll_ok($pair->node_a, 'SELECT numbered_to > 45 FROM onerepl_status()', 'the other history has more numbers');
 	$pair->node_b->start;
 	stopped_ok('A restored and overtaken', qr/histories differ|remote has lost/, $pair->nodes);
 	untouched_ok('A restored and overtaken', $pair, $content);

@@ -42,7 +42,7 @@ sub watch_memory
 sub caught_up
 {
 	my $m = $pair->a('SELECT max(last) FROM onerepl.batch');
-	my ($status, $s) = $pair->node_b->psql('postgres', 'SELECT s FROM onerepl_status()');
+	my ($status, $s) = $pair->node_b->psql('postgres', 'SELECT written_to FROM onerepl_status()');
 	return $status == 0 && $m ne '' && $s ne '' && $s >= $m;
 }
 
@@ -62,7 +62,7 @@ my ($seen_part, $good, %peak) = 0;
 ($good, %peak) = watch_memory(
 	sub {
 		my $count = $pair->b('SELECT count(*) FROM (SELECT FROM big LIMIT 1) AS one');
-		$seen_part = 1 if $count && $pair->b("SELECT s FROM onerepl_status()") < $rows;
+		$seen_part = 1 if $count && $pair->b("SELECT written_to FROM onerepl_status()") < $rows;
 		return $pair->a("SELECT coalesce(max(last), 0) FROM onerepl.batch") >= $rows && caught_up();
 	},
 	240);

@@ -16,7 +16,7 @@ $pair->wait_settled('set up');
 my $address = "127.0.0.1:$pair->{listen}";
 my $secret  = $OneReplTest::secret;
 my %parties = (remote => uuid_bytes($pair->a('SELECT id FROM onerepl.database')), central => uuid_bytes($pair->b('SELECT id FROM onerepl.database')));
-my $last = $pair->a('SELECT m FROM onerepl_status()');
+my $last = $pair->a('SELECT numbered_to FROM onerepl_status()');
 my %good = (%parties, secret => $secret,
 	header => remote_header(start_identity => $parties{remote}, confirmed => $last, last => $last, sent => $last));
 my ($receiver) = OneReplTest::workers($pair->node_b, 'receiver');

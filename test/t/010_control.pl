@@ -15,7 +15,7 @@ $pair->wait_identical('t');
 $pair->wait_settled('set up');
 
 # --- block and unblock
-my $m = $pair->a('SELECT m FROM onerepl_status()');
+my $m = $pair->a('SELECT numbered_to FROM onerepl_status()');
 my $at = $m + 3;
 $pair->a("SELECT onerepl_block('hq', $at)");
 $pair->a("INSERT INTO t VALUES ($_, 'one by one')") for 101 .. 105;
@@ -36,7 +36,7 @@ is($state, '55000', 'what was sent cannot be blocked');
 is($state, 'P0002', 'what is not blocked cannot be unblocked');
 
 # --- a blocked record in the middle of a transaction: B sees nothing of it
-$m = $pair->a('SELECT m FROM onerepl_status()');
+$m = $pair->a('SELECT numbered_to FROM onerepl_status()');
 $pair->a("SELECT onerepl_block('hq', $m + 3)");
 $pair->a("INSERT INTO t SELECT n, 'one transaction' FROM generate_series(201, 210) AS n");
 sleep 1.5;
@@ -45,7 +45,7 @@ $pair->a("SELECT onerepl_unblock('hq', $m + 3)");
 $pair->wait_identical('t', { name => 'unblocked within a transaction' });
 
 # --- a block survives a restart
-$m = $pair->a('SELECT m FROM onerepl_status()');
+$m = $pair->a('SELECT numbered_to FROM onerepl_status()');
 $pair->a("SELECT onerepl_block('hq', $m + 1)");
 $pair->node_a->restart;
 $pair->a("INSERT INTO t VALUES (301, 'blocked across a restart')");
@@ -100,7 +100,7 @@ is($state, '55006', 'nor deleted');
 is($pair->a("UPDATE locked SET v = 'free' WHERE id = 2 RETURNING v"), 'free', 'the last one may');
 is($pair->a("UPDATE t SET v = 'free' WHERE id = 1 RETURNING v"), 'free', 'a table without the rule is free');
 $pair->a("SELECT onerepl_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, 'SELECT s = m FROM onerepl_status()', 'confirmed');
+OneReplTest::poll_ok($pair->node_a, 'SELECT written_to = numbered_to FROM onerepl_status()', 'confirmed');
 is($pair->a("UPDATE locked SET v = 'after confirmation' WHERE id = 1 RETURNING v"), 'after confirmation', 'after the confirmation it may be changed');
 $pair->wait_identical('locked', 't');
 

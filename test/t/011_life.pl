@@ -106,7 +106,7 @@ $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_change_link('hq', secret => '$OneReplTest::secret'), onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 $pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (500, 'kept back'), (0, 'sent')");
 ok(OneReplTest::wait_for(sub { ($pair->node_b->psql('postgres', 'SELECT count(*) FROM chosen WHERE id = 0'))[1] eq '1' }, 60), 'it is in use');
-ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(s = m) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');
+ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');
 is($pair->b('SELECT count(*), max(id) FROM chosen'), '100|99', 'with the rows of the filter');
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'postgres'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'restored'") eq '0' }, 30), 'it rests');

@@ -30,7 +30,7 @@ b_becomes('^failed', 'a refresh of a table that is not there fails');
 ok( OneReplTest::wait_for(
 		sub {
 			$pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
-			return $pair->b('SELECT count(*) FROM onerepl.failed') == 0 && $pair->a('SELECT s = m FROM onerepl_status()') eq 't';
+			return $pair->b('SELECT count(*) FROM onerepl.failed') == 0 && $pair->a('SELECT written_to = numbered_to FROM onerepl_status()') eq 't';
 		},
 		30),
 	'and can be skipped');
@@ -81,7 +81,7 @@ my ($n) = $pair->b('SELECT n FROM onerepl.failed WHERE at_commit');
 my ($sqlstate, $message) = OneReplTest::fails($pair->node_b, "SELECT onerepl_resolve('branch', $n, 'overwrite')");
 is($sqlstate, '22023', "overwrite is refused: $message");
 $pair->b("SELECT onerepl_resolve('branch', $n, 'skip')");
-OneReplTest::poll_ok($pair->node_a, 'SELECT s = m FROM onerepl_status()', 'skip leaves out the whole transaction');
+OneReplTest::poll_ok($pair->node_a, 'SELECT written_to = numbered_to FROM onerepl_status()', 'skip leaves out the whole transaction');
 is($pair->b('SELECT count(*) FROM t WHERE id IN (10, 11)'), 0, 'nothing of it is written');
 is(OneReplTest::journal_count($pair->node_b, level => 'critical', like => 'a whole transaction, of link .* will be skipped'), 1, 'the journal says so');
 $pair->b('DROP TRIGGER refuse ON t');

@@ -57,7 +57,7 @@ $pair->node_b->start;
 $pair->wait_identical('t');
 emptied($unconfirmed, 'and goes when it is');
 cmp_ok($pair->a('SELECT count(*) FROM onerepl.batch'), '<', 20, 'batches are purged too');
-cmp_ok($pair->a('SELECT count(*) FROM onerepl.position'), '<', 20, 'so are positions');
+cmp_ok($pair->a('SELECT count(*) FROM onerepl.sent_progress'), '<', 20, 'so are positions');
 is($pair->a("SELECT count(*) FROM onerepl.journal WHERE level::text = 'critical'"), '0', 'no critical entry');
 
 $pair->finish;

@@ -45,7 +45,7 @@ sub same_everywhere
 	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", "$name: done");
 	$pair->wait_identical('t', 'p', { name => "$name: identical" });
 	same_on_c($name);
-	OneReplTest::poll_ok($pair->node_a, 'SELECT bool_and(s = m) FROM onerepl_status()', "$name: all is confirmed");
+	OneReplTest::poll_ok($pair->node_a, 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()', "$name: all is confirmed");
 	return;
 }
 

@@ -155,13 +155,13 @@ is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'what changed while th
 $pair->wait_identical('w', { name => 'started anew: identical' });
 
 # --- at a read point: the central is as it was before that number
-my $last = $pair->a('SELECT m FROM onerepl_status()');
+my $last = $pair->a('SELECT numbered_to FROM onerepl_status()');
 $pair->a("SELECT onerepl_verify('hq', 'w')");
 wait_done('verification');
 $pair->a("INSERT INTO w VALUES (3001, 3001), (3002, 3002); DELETE FROM w WHERE id = 500");
 $pair->wait_settled('before the read point');
 $pair->b("SELECT onerepl_restart_link('branch'); SET onerepl.allow_writes = on; DELETE FROM w WHERE id > 3000 AND id < 4000; INSERT INTO w VALUES (500)");
-my $newest = $pair->a('SELECT m FROM onerepl_status()');
+my $newest = $pair->a('SELECT numbered_to FROM onerepl_status()');
 is(scalar((OneReplTest::fails($pair->node_a, "SELECT onerepl_restart_link('hq', read_point => $newest + 2)"))[0]), '22023', 'a read point behind LIDStart + 1 is refused');
 is(scalar((OneReplTest::fails($pair->node_a, "SELECT onerepl_restart_link('hq', read_point => 0)"))[0]), '22023', 'one before all that is known, too');
 is(scalar((OneReplTest::fails($pair->node_b, "SELECT onerepl_restart_link('branch', read_point => 1)"))[0]), '55000', 'and one at the central');

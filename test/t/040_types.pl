@@ -130,8 +130,8 @@ for my $w (0 .. $#writers)
 	is($status, 0, "writer $w") or BAIL_OUT($err);
 }
 $pair->a("SELECT onerepl_wait('hq', '1ms')");
-my $m = $pair->a('SELECT m FROM onerepl_status()');
-OneReplTest::poll_ok($pair->node_b, "SELECT s >= $m OR EXISTS (SELECT FROM onerepl.failed) FROM onerepl_status()", 'all is written', deadline => 100);
+my $m = $pair->a('SELECT numbered_to FROM onerepl_status()');
+OneReplTest::poll_ok($pair->node_b, "SELECT written_to >= $m OR EXISTS (SELECT FROM onerepl.failed) FROM onerepl_status()", 'all is written', deadline => 100);
 is($pair->b("SELECT coalesce(string_agg(concat_ws(' ', relation, operation, sqlstate, message, row), E'\n'), '') FROM onerepl.failed"), '', 'nothing failed');
 
 # Bytes of the send functions where types have the same OIDs on both sides, and the text of everything.

@@ -154,7 +154,7 @@ my %other = (south => 'west', west => 'south');
 my $half_done = 0;
 for my $refusing (qw(south west))
 {
-	my $s_b = $pair->b('SELECT s FROM onerepl_status()');
+	my $s_b = $pair->b('SELECT written_to FROM onerepl_status()');
 	refuse_commits($refusing);
 	$pair->a(<<'SQL');
 BEGIN;
@@ -169,7 +169,7 @@ TRUNCATE nokey; INSERT INTO nokey VALUES (1, '3', 3), (2, '4', 4), (2, '4', 4); 
 COMMIT;
 SQL
 	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "$refusing does not commit: told, and no F");
-	is($pair->b('SELECT s FROM onerepl_status()'), $s_b, 'B has written nothing');
+	is($pair->b('SELECT written_to FROM onerepl_status()'), $s_b, 'B has written nothing');
 	$half_done++ if position($other{$refusing}) > $s_b;
 	allow_commits($refusing);
 	$pair->wait_identical(@tables, { name => "after $refusing commits again" });
@@ -186,12 +186,12 @@ for my $from (qw(south west))
 {
 	big_row($from);
 	$pair->wait_identical(@tables);
-	my $n = $pair->b('SELECT s FROM onerepl_status()') + 1;
+	my $n = $pair->b('SELECT written_to FROM onerepl_status()') + 1;
 	refuse_commits($other{$from});
 	$pair->a("UPDATE orders SET region = '$other{$from}' WHERE id = 8000");
 	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "the row leaves $from");
 	allow_commits($other{$from});
-	OneReplTest::poll_ok($pair->node_b, "SELECT s >= $n OR state ~ 'failed' FROM onerepl_status()", 'the link goes on or stops with F');
+	OneReplTest::poll_ok($pair->node_b, "SELECT written_to >= $n OR state ~ 'failed' FROM onerepl_status()", 'the link goes on or stops with F');
 	if ($pair->b('SELECT count(*) FROM onerepl.failed'))
 	{
 		$failed++;

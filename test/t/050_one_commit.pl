@@ -61,7 +61,7 @@ settle('before the numbers begin anew');
 # From here on nothing is asked for twice in time (R1a): what is confirmed, B confirmed by itself.
 $pair->node_a->append_conf('postgresql.conf', "onerepl.reply_timeout = '1h'");
 $pair->node_a->reload;
-my $before = $pair->a("SELECT s FROM onerepl_status()");
+my $before = $pair->a("SELECT written_to FROM onerepl_status()");
 $pair->a("SELECT onerepl_remove_central('hq'); DROP EXTENSION onerepl CASCADE; CREATE EXTENSION onerepl");
 $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->a("SELECT onerepl_add_central('hq', 'http://$address', '$secret')");
@@ -69,9 +69,9 @@ $pair->track('t', 'k');
 $pair->a('INSERT INTO k VALUES (5000)');
 $pair->wait_identical('k', { name => 'a link whose numbers begin lower goes on' });
 settle('and is in step');
-cmp_ok($pair->a('SELECT s FROM onerepl_status()'), '<', $before, 'below what was confirmed before');
-is($pair->b("SELECT count(*) FROM onerepl.link AS l WHERE NOT EXISTS (SELECT FROM onerepl.applied AS a WHERE a.link = l.id AND a.seq = 1 AND a.written = l.start)
-	AND NOT EXISTS (SELECT FROM onerepl.applied AS a WHERE a.link = l.id AND a.seq > 1)"), '0', 'the first position comes with the start');
+cmp_ok($pair->a('SELECT written_to FROM onerepl_status()'), '<', $before, 'below what was confirmed before');
+is($pair->b("SELECT count(*) FROM onerepl.link AS l WHERE NOT EXISTS (SELECT FROM onerepl.apply_progress AS a WHERE a.link = l.id AND a.seq = 1 AND a.written = l.start)
+	AND NOT EXISTS (SELECT FROM onerepl.apply_progress AS a WHERE a.link = l.id AND a.seq > 1)"), '0', 'the first position comes with the start');
 
 $pair->node_a->append_conf('postgresql.conf', "onerepl.reply_timeout = '1s'");
 $pair->node_a->reload;

@@ -198,7 +198,7 @@ $pair->wait_identical('late', { name => 'a transaction that wrote meanwhile' });
 my $on = 1;
 for my $node ($pair->nodes)
 {
-	my $own = $node->safe_psql('postgres', "SELECT string_agg(format('%I.%I', 'onerepl', relname), ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'onerepl'::regnamespace AND relname IN ('batch', 'applied', 'received', 'journal_entry')");
+	my $own = $node->safe_psql('postgres', "SELECT string_agg(format('%I.%I', 'onerepl', relname), ' ' ORDER BY relname) FROM pg_class WHERE relnamespace = 'onerepl'::regnamespace AND relname IN ('batch', 'apply_progress', 'received', 'journal_entry')");
 	my $long = $node->background_psql('postgres');
 	for my $table (split / /, $own)
 	{

@@ -21,7 +21,7 @@ sub arrived { $pair->wait_identical('t', { name => 'arrived' }); return $pair->w
 my %make = (
 	'A paused the link' => sub { $pair->a("SELECT onerepl_pause('hq')"); change() },
 	'B paused the link' => sub { $pair->b("SELECT onerepl_pause('branch')"); change() },
-	'a record is blocked' => sub { $pair->a("SELECT onerepl_block('hq', m + 1) FROM onerepl_status()"); change() },
+	'a record is blocked' => sub { $pair->a("SELECT onerepl_block('hq', numbered_to + 1) FROM onerepl_status()"); change() },
 	'something keeps B from writing' => sub {
 		my $session = $b->background_psql('postgres', on_error_stop => 0);
 		$session->query_safe('BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE');
@@ -82,9 +82,9 @@ SQL
 		$b->stop;
 		OneReplTest::restore($a, $copy);
 		$id--;
-		my $m = $pair->a('SELECT m FROM onerepl_status()');
+		my $m = $pair->a('SELECT numbered_to FROM onerepl_status()');
 		change() for 1 .. 5;
-		OneReplTest::poll_ok($a, 'SELECT m FROM onerepl_status()', 'numbered', wanted => $m + 5);
+		OneReplTest::poll_ok($a, 'SELECT numbered_to FROM onerepl_status()', 'numbered', wanted => $m + 5);
 		$b->start;
 	},
 	'A\'s database or extension' => sub {

@@ -41,7 +41,7 @@ for my $decided (map({ "SELECT * FROM onerepl.$_ ORDER BY 1, 2, 3" } qw(target a
 }
 
 # Nothing of the link's state came along, and the original's link goes on until the restored one takes over.
-is(restored('SELECT count(*) FROM onerepl.applied') . restored('SELECT count(*) FROM onerepl.waiting'), '00', 'no position is restored');
+is(restored('SELECT count(*) FROM onerepl.apply_progress') . restored('SELECT count(*) FROM onerepl.waiting'), '00', 'no position is restored');
 $pair->a("INSERT INTO t VALUES (1000, 'in the original')");
 $pair->wait_settled('the original');
 is($pair->b('SELECT count(*) FROM here'), '471', 'the original goes on');

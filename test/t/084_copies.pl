@@ -38,7 +38,7 @@ OneReplTest::poll_ok($_, 'SELECT state FROM onerepl_status()', 'found while idle
   for $pair->node_b, $pair->node_a, $copy;
 my $cure = $pair->b('SELECT what_to_do FROM onerepl_status()');
 like($cure, qr/^Find and stop the other copy of the remote first\./, 'what is to be done first');
-my ($s) = $pair->b('SELECT s FROM onerepl_status()');
+my ($s) = $pair->b('SELECT written_to FROM onerepl_status()');
 like($cure, qr/Seen: from 127\.0\.0\.1:\d+ and from 127\.0\.0\.1:\d+: S = $s, M = $s there, $s is written here\.$/, 'from where they speak, and the numbers');
 is(OneReplTest::journal_count($pair->node_b, level => 'critical', like => "two copies .*from 127.0.0.1:\\d+ and from 127.0.0.1:\\d+"), '1', 'so says the journal');
 
