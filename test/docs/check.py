@@ -56,6 +56,17 @@ def check_navigation():
         faults.append(f"mkdocs.yml: {page} " + ("is not in it" if page in there else "is not in docs/"))
 
 
+def check_index():
+    """test/README.md names every test of servers, and no other."""
+    listed = set(re.findall(r"`(\d{3}_\w+\.pl)`", (ROOT / "test/README.md").read_text()))
+    there = {test.name for test in (ROOT / "test/t").glob("*.pl")}
+    for test in sorted(listed ^ there):
+        faults.append(f"test/README.md: {test} " + ("is not in it" if test in there else "is not in test/t/"))
+    numbers = [test[:3] for test in there]
+    for number in sorted({number for number in numbers if numbers.count(number) > 1}):
+        faults.append(f"test/t: two files have the number {number}")
+
+
 def check_version():
     """The Makefile has the version; the others repeat it because their formats want it."""
     version = re.search(r"^RELEASE *= *(\S+)", (ROOT / "Makefile").read_text(), re.M).group(1)
@@ -71,11 +82,12 @@ def check_version():
             faults.append(f"{file} says version {found}, the Makefile {version}")
 
 
-pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")])
+pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md"), ROOT / "test/README.md"])
 for each in pages:
     check_links(each)
 check_readme()
 check_navigation()
+check_index()
 check_version()
 if faults:
     sys.exit("\n".join(faults))
