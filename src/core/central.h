@@ -4,12 +4,10 @@
 //   1. load CentralState, after the body has arrived; construct;
 //   2. `admit` with the body's header; if it allows, `offer` each transfer; `take` each other message of A;
 //   3. `ready` says what can be written now: whole transactions from S_b + 1 on, held or just taken. Write
-//   them, then
-//      `applied` (or `failed`, or `lacking` for an unknown description); again until `ready` is empty or time
-//      is up;
+//      them, then `applied` (or `failed`, or `lacking` for an unknown description); again until `ready` is
+//      empty or time is up;
 //   4. in the same commit: `evicted` is deleted from the queue, `to_spool` is put there, then `spooled`;
-//   `state` is written
-//      where `state_changed`;
+//      `state` is written where `state_changed`;
 //   5. after that commit is on disk: `reply`.
 // If the commit fails, throw the object away: nothing has happened (CentralWaits is changed for good by
 // `admit`, `reply` and `tick` only). Without a body: `ready` as above, and `tick`.

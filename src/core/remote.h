@@ -2,12 +2,10 @@
 //
 // How it is driven, by one thread and with one monotonic clock:
 //   1. `answered` or `unanswered` for every body that came to an end; then a numbering step, and `numbered`
-//   (P2: a step
-//      that began after the state request was read);
+//      (P2: a step that began after the state request was read);
 //   2. when `position_changed`, `position` is written to its table (no need to wait for the disk);
 //   3. `next` until it gives nothing: the caller loads the records, builds the body, hands it to the
-//   transport and calls
-//      `departed` with what the body really holds;
+//      transport and calls `departed` with what the body really holds;
 //   4. sleep until `wake_at`, or until an answer or a commit wakes it.
 #pragma once
 

@@ -17,14 +17,18 @@
 //              bit 4     a bitmap of unchanged columns follows
 //              bit 5     the table was rewritten since its last record (see `rewritten`)
 //              bit 6     the row was too large: its images hold the key, if that, and nulls
-//              other: 0 the bases of all differences are reset (packs were joined; no record), 1 describe, 2
-//              truncate, plus bit 4: cascade, bit 5: restart identity, 3 statement, plus bit 4: captured, bit
-//              5: dropped
+//              other:    0 the bases of all differences are reset (packs were joined; no record)
+//                        1 describe
+//                        2 truncate     plus bit 4: cascade, bit 5: restart identity
+//                        3 statement    plus bit 4: captured, bit 5: dropped
 //   description id, command id difference
-//   statement: what stands after the description's id on the wire: length (varint), bytes
-//   tuple ids  (block * 2048 + offset) as signed differences to the last old id (update, delete), new id
-//   (insert, update) old image  length (varint), bytes unchanged  length (varint), bytes: bit i % 8 of byte i
-//   / 8 stands for attribute number i + 1 new image  length (varint), bytes
+//   statement  what stands after the description's id on the wire: length (varint), bytes
+//   tuple ids  (block * 2048 + offset) as signed differences to the last
+//                        old id         update, delete
+//                        new id         insert, update
+//   old image  length (varint), bytes
+//   unchanged  length (varint), bytes: bit i % 8 of byte i / 8 stands for attribute number i + 1
+//   new image  length (varint), bytes
 // An image is a heap tuple without its header: null bitmap, if there is one, then the data area.
 #pragma once
 

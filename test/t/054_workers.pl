@@ -71,7 +71,7 @@ for my $node ($pair->nodes)
 	$node->restart;
 }
 
-# --- statements that are refused end no worker (S13)
+# --- statements that are refused end no worker
 my %before;
 sub pids { my $node = shift; return join ' ', map { OneReplTest::workers($node, $_) } qw(sender receiver launcher); }
 OneReplTest::wait_for(sub { OneReplTest::workers($pair->node_a, 'sender') == 1 && OneReplTest::workers($pair->node_b, 'receiver') == 1 }, 30);

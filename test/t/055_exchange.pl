@@ -17,7 +17,7 @@ $pair->a("INSERT INTO t VALUES (0, 'first')");
 $pair->wait_identical('t');
 $pair->wait_settled('before');
 
-# --- no answer comes, and the connection stays (T11)
+# --- no answer comes, and the connection stays
 $pair->tell_proxy('/set?slow=1&delay=500:500');
 $pair->a("INSERT INTO t VALUES (1, 'in a body that hangs')");
 OneReplTest::poll_ok($pair->node_a, "SELECT last_contact < clock_timestamp() - interval '2 s' FROM onerepl_status()", 'an exchange hangs');
@@ -27,7 +27,7 @@ OneReplTest::poll_ok($_, "SELECT last_contact > '$begin' FROM onerepl_status()",
 $pair->wait_identical('t', { name => 'what the body carried comes another way', deadline => 20 });
 $pair->wait_settled('while it hangs', 20);
 
-# --- half an answer comes, and the connection stays (T11)
+# --- half an answer comes, and the connection stays
 $pair->tell_proxy('/set?half=1&delay=500:500');
 $pair->a("INSERT INTO t VALUES (2, 'half of its answer came')");
 OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) = 1 FROM t WHERE id = 2', 'the body itself arrives');
@@ -41,7 +41,7 @@ $pair->wait_identical('t', { name => 'all goes on beside the half answers', dead
 $pair->wait_settled('half an answer', 20);
 $pair->stop_proxy;
 
-# --- a central that asks again and again (S11)
+# --- a central that asks again and again
 my ($remote) = map { uuid_bytes($_->safe_psql('postgres', 'SELECT id FROM onerepl.database')) } $pair->node_a;
 my $central = join '', map { chr rand 256 } 1 .. 16;
 my $secret = 'another secret of the tests, as long';

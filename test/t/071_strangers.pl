@@ -1,4 +1,4 @@
-# Strangers hold all connections of a central, each with a body of which a byte comes now and then (S9): the remote gets in.
+# Strangers hold all connections of a central, each with a body of which a byte comes now and then: the remote gets in.
 use strict;
 use warnings;
 use IO::Select;

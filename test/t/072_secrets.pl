@@ -1,4 +1,4 @@
-# Secrets of links (S12): not in the server log, not stored, not in a dump, another key each way, none for two links.
+# Secrets of links: not in the server log, not stored, not in a dump, another key each way, none for two links.
 use strict;
 use warnings;
 use OneReplTest;

@@ -1,4 +1,4 @@
-# Every numeric field of every message at its extremes (S5): whatever a peer says, both administrators can ask for everything after it.
+# Every numeric field of every message at its extremes: whatever a peer says, both administrators can ask for everything after it.
 use strict;
 use warnings;
 use OneReplChannel;
