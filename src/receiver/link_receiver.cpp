@@ -44,14 +44,15 @@ std::int64_t load_position(const Link& link, CentralState& state) {
     if (!state.started) return seq;
     state.start = *link.start;
     state.start_identity = link.start_identity;
-    pg::query("SELECT written, identity, seq FROM onerepl.apply_progress WHERE link = $1 ORDER BY seq DESC LIMIT 1",
-              {link.id}, [&](const pg::Row& row) {
-                  state.written = row.number(0);
-                  const Bytes identity = row.bytea(1);
-                  std::copy_n(identity.begin(), std::min(identity.size(), state.identity.size()),
-                              state.identity.begin());
-                  seq = row.int8(2);
-              });
+    pg::query(
+        "SELECT written, identity, seq FROM onerepl.apply_progress WHERE link = $1 ORDER BY seq DESC LIMIT 1",
+        {link.id}, [&](const pg::Row& row) {
+            state.written = row.number(0);
+            const Bytes identity = row.bytea(1);
+            std::copy_n(identity.begin(), std::min(identity.size(), state.identity.size()),
+                        state.identity.begin());
+            seq = row.int8(2);
+        });
     return seq;
 }
 
