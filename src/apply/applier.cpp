@@ -170,12 +170,12 @@ void Run::fail(const Problem& problem) {
     }
     try {
         const KnownError known{problem.report, problem.at_commit ? 0 : problem.n};
-        TrialResult trial = try_transaction(writer_, source_, outcome_.written, options_, known);
-        outcome_.failures = std::move(trial.failures);
-        outcome_.more_failures = trial.more_failures;
+        DryRunResult result = dry_run(writer_, source_, outcome_.written, options_, known);
+        outcome_.failures = std::move(result.failures);
+        outcome_.more_failures = result.more_failures;
         for (Failure& failure : outcome_.failures) {
             failure.transaction_first = outcome_.written + 1;
-            failure.transaction_last = trial.transaction_last;
+            failure.transaction_last = result.transaction_last;
         }
         outcome_.failed_at = outcome_.failures.front().n;
     } catch (const pg::Error& error) {

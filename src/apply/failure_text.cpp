@@ -58,7 +58,7 @@ std::string binary_text(const ColumnDescription& column, const Value& value) {
     if (value.bytes.size() > (1 << 20)) return hexadecimal(value) + "...";
     std::string text;
     try {
-        pg::in_trial_subtransaction([&] { text = pg::call([&] { return output_of(column, value); }); });
+        pg::in_aborted_subtransaction([&] { text = pg::call([&] { return output_of(column, value); }); });
     } catch (const pg::Error&) {
         text = hexadecimal(value);
     }

@@ -87,15 +87,15 @@ struct KnownError {
     Number n = 0;
 };
 
-/// Tries the transaction that begins after `written` record by record, rolls it back, and gives what failed:
-/// `known`, if nothing fails in the trial. Throws pg::Error only for transient errors, and what `source`
-/// throws.
-struct TrialResult {
+struct DryRunResult {
     std::vector<Failure> failures;
     Number transaction_last = 0;
     bool more_failures = false;
 };
-TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options,
-                            const KnownError& known);
+
+/// Writes the transaction that begins after `written` record by record, rolls it back, and gives what failed:
+/// `known`, if nothing fails in it. Throws pg::Error only for transient errors, and what `source` throws.
+DryRunResult dry_run(Writer& writer, RecordSource& source, Number written, const Options& options,
+                     const KnownError& known);
 
 }  // namespace onerepl::apply

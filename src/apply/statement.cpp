@@ -43,7 +43,7 @@ bool is_elsewhere(const Target& target) {
            target.name != target.description.name;
 }
 
-[[noreturn]] void refuse_elsewhere(const Target& target, const NewName& name, const std::string& text) {
+[[noreturn]] void refuse_elsewhere(const Target& target, const Rename& name, const std::string& text) {
     throw pg::Error(
         "0A000",
         "the remote changed its table " + quoted(target.description) +
@@ -56,7 +56,7 @@ bool is_elsewhere(const Target& target) {
 }
 
 /// Where the rows of a table that got another name go.
-Target place_of_new_name(int link, const Target& target, const NewName& name) {
+Target target_after(int link, const Target& target, const Rename& name) {
     Target renamed;
     renamed.encoding = target.encoding;
     renamed.description.schema = name.schema.empty() ? target.description.schema : name.schema;
@@ -66,8 +66,8 @@ Target place_of_new_name(int link, const Target& target, const NewName& name) {
 }
 
 /// P18: a link gives no table a name that it may not write.
-void reach_new_name(int link, const Target& target, const NewName& name) {
-    Target renamed = place_of_new_name(link, target, name);
+void reach_renamed(int link, const Target& target, const Rename& name) {
+    Target renamed = target_after(link, target, name);
     reach(link, renamed);
     if (!name.old_schema.empty())
         pg::execute("SELECT onerepl.check_told_schema($1, $2)", {link, name.schema});
@@ -76,9 +76,9 @@ void reach_new_name(int link, const Target& target, const NewName& name) {
 /// The rows of a table that got another name go to the table of that name from now on. While the one of the
 /// old name is still here, that is another table, as when two tables change their names; or there is none,
 /// and the next table that gets the old name there would find the rows of this one here.
-void check_new_name(int link, const Target& target, const NewName& name, const std::string& text) {
+void check_rename(int link, const Target& target, const Rename& name, const std::string& text) {
     if (name.empty()) return;
-    const Target renamed = place_of_new_name(link, target, name);
+    const Target renamed = target_after(link, target, name);
     const Oid before = pg::call([&] { return find_relation(target, AccessShareLock); });
     const Oid after = pg::call([&] { return find_relation(renamed, AccessShareLock); });
     if (!OidIsValid(before) || before == after) return;
@@ -94,7 +94,7 @@ void check_new_name(int link, const Target& target, const NewName& name, const s
 }
 
 /// A schema that got another name has a record for each of its tracked tables; executing one was enough.
-bool is_done(const NewName& name) {
+bool is_done(const Rename& name) {
     if (name.old_schema.empty()) return false;
     return pg::call([&] {
         return !OidIsValid(get_namespace_oid(name.old_schema.c_str(), true)) &&
@@ -103,14 +103,14 @@ bool is_done(const NewName& name) {
 }
 
 /// So is telling (P16). Between two of them there is the new description of a table.
-bool is_told(ToldStatement& last, Number n, const NewName& name, const std::string& text) {
+bool is_told(ToldStatement& last, Number n, const Rename& name, const std::string& text) {
     const bool same = last.text == text && n > last.n && n - last.n <= 2;
     last = {n, text};
     return same && !name.old_schema.empty();
 }
 
 /// The tables of others would get another name, too.
-void check_others_in(const NewName& name, int link, const std::string& text) {
+void check_others_in(const Rename& name, int link, const std::string& text) {
     if (name.old_schema.empty()) return;
     const auto other = pg::query_text(
         "SELECT l.name FROM onerepl.guarded AS g JOIN onerepl.link AS l ON l.id = g.link"
@@ -192,20 +192,20 @@ std::string with_settings(const Sql& sql, const std::function<void()>& work) {
     return missing;
 }
 
-NewName new_name_of(const Sql& sql) {
-    NewName name;
-    with_settings(sql, [&] { name = new_name(sql.text); });
+Rename rename_of(const Sql& sql) {
+    Rename name;
+    with_settings(sql, [&] { name = rename_in(sql.text); });
     return name;
 }
 
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
-NewName execute(int link, Number n, const Sql& sql, Target* target, const NewName& name) {
-    if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(place_of_new_name(link, *target, name))))
+Rename execute(int link, Number n, const Sql& sql, Target* target, const Rename& name) {
+    if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(target_after(link, *target, name))))
         refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
     check_others_in(name, link, sql.text);
-    if (!name.empty()) reach_new_name(link, *target, name);
+    if (!name.empty()) reach_renamed(link, *target, name);
     const Oid role = role_of_told(link, target, name, sql.text);
     check_path(role, sql.search_path, sql.text);
     // For a further central.
@@ -226,25 +226,25 @@ NewName execute(int link, Number n, const Sql& sql, Target* target, const NewNam
         tell(link, n, Level::warning,
              "executed as on the remote, but for " + missing + ", which is not known here: " + sql.text,
              "If the statement makes values that depend on it, compare the table (onerepl_verify).");
-    const NewName done = target != nullptr ? name : new_name_of(sql);
-    return done.old_schema.empty() ? NewName{} : done;
+    const Rename done = target != nullptr ? name : rename_of(sql);
+    return done.old_schema.empty() ? Rename{} : done;
 }
 
 }  // namespace
 
-NewName apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told) {
+Rename apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told) {
     if (statement.dropped) {
         tell(link, n, Level::warning,
              "the remote dropped its table " + quoted(target->description) + "; it stays here");
         return {};
     }
     const Sql sql = sql_of(statement);
-    const NewName name = statement.captured ? new_name_of(sql) : NewName{};
+    const Rename name = statement.captured ? rename_of(sql) : Rename{};
     const bool executes =
         pg::query_text("SELECT ddl FROM onerepl.link WHERE id = $1", {link}).value_or("") == "apply";
     if (executes) return execute(link, n, sql, target, name);
     if (!statement.captured) refuse(sql.text);
-    check_new_name(link, *target, name, sql.text);
+    check_rename(link, *target, name, sql.text);
     if (!is_told(told, n, name, sql.text))
         tell(link, n, Level::information,
              "the remote changed its table " + quoted(target->description) + ": " + sql.text,

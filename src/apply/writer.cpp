@@ -319,7 +319,7 @@ void Writer::write_statement() {
         close_tables(batch_);
         count_command(batch_);
     });
-    const NewName renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
+    const Rename renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
     schema_was_renamed_ |= !renamed.old_schema.empty();
     batch_.uncounted = true;
 }

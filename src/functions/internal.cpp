@@ -37,8 +37,8 @@ void write_journal(FunctionCallInfo fcinfo) {
 
 PGDLLEXPORT Datum onerepl_wake_at_commit(PG_FUNCTION_ARGS) {
     onerepl::pg::entry([&] {
-        if (PG_GETARG_BOOL(0)) onerepl::shared::order_sender();
-        if (PG_GETARG_BOOL(1)) onerepl::shared::order_receivers();
+        if (PG_GETARG_BOOL(0)) onerepl::shared::invalidate_sender();
+        if (PG_GETARG_BOOL(1)) onerepl::shared::invalidate_receivers();
         // There may be no worker yet that could be woken.
         onerepl::shared::wake_launcher();
     });

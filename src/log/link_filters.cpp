@@ -122,14 +122,14 @@ std::optional<LinkFilter> newest_filter(int link, Oid relation) {
 
 void LinkFilters::load() {
     // The first filter comes with an order, before any number gets given that it is for.
-    const std::uint32_t orders = shared::sender_orders();
-    if (loaded_ && filters_.empty() && orders == orders_) return;
+    const std::uint32_t generation = shared::sender_generation();
+    if (loaded_ && filters_.empty() && generation == generation_) return;
     filters_.clear();
     loaded_ = false;
     const std::string sql = std::string(columns_of_filter) + " ORDER BY f.id DESC";
     pg::query(sql.c_str(), {link_}, [&](const pg::Row& row) { filters_.push_back(filter_from(row)); });
     loaded_ = true;
-    orders_ = orders;
+    generation_ = generation;
 }
 
 const LinkFilter* LinkFilters::find(const Layout& layout, Number n) const {
@@ -168,10 +168,10 @@ bool LinkFilters::evaluate(const LinkFilter& filter, RecordEncoder& encoder, con
 
 bool LinkFilters::passes(const LinkFilter& filter, RecordEncoder& encoder, const Image& image) {
     bool result = false;
-    if (!careful_) {
-        careful_ = true;  // unless it works
+    if (!use_subtransaction_) {
+        use_subtransaction_ = true;  // unless it works
         result = evaluate(filter, encoder, image);
-        careful_ = false;
+        use_subtransaction_ = false;
         return result;
     }
     try {

@@ -61,10 +61,10 @@ class LinkFilters {
     int link_;
     std::vector<LinkFilter> filters_;  // newest first
     bool loaded_ = false;
-    std::uint32_t orders_ = 0;  // shared::sender_orders then
+    std::uint32_t generation_ = 0;  // shared::sender_generation then
     /// An evaluation has failed: from now on each has a subtransaction of its own, and a row whose filter
     /// fails does not pass.
-    bool careful_ = false;
+    bool use_subtransaction_ = false;
     std::set<std::uint64_t> told_;  // filters
     std::map<std::uint64_t, std::string> queries_;
 };

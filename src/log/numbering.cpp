@@ -30,15 +30,15 @@ namespace onerepl::log {
 namespace {
 
 /// A pg_snapshot taken apart. Its xids are full ones.
-struct Snapshot {
+struct XidSnapshot {
     std::string text;
     std::uint64_t xmax = 0;  // xids from here on had not begun
     std::vector<std::uint64_t> running;
 };
 
 /// "xmin:xmax:xid,xid,..."
-Snapshot parse_snapshot(std::string text) {
-    Snapshot snapshot;
+XidSnapshot parse_snapshot(std::string text) {
+    XidSnapshot snapshot;
     std::vector<std::uint64_t> numbers;
     const char* at = text.data();
     const char* const end = at + text.size();
@@ -56,7 +56,7 @@ Snapshot parse_snapshot(std::string text) {
 }
 
 /// What was running at `before` and is so no more.
-std::vector<std::uint64_t> ended(const Snapshot& before, const Snapshot& now) {
+std::vector<std::uint64_t> ended(const XidSnapshot& before, const XidSnapshot& now) {
     std::vector<std::uint64_t> result;
     std::ranges::set_difference(before.running, now.running, std::back_inserter(result));
     return result;
@@ -66,7 +66,7 @@ std::vector<std::uint64_t> ended(const Snapshot& before, const Snapshot& now) {
 struct Position {
     Number last = 0;
     Identity identity{};
-    Snapshot snapshot;  // empty text: there is no batch yet
+    XidSnapshot snapshot;  // empty text: there is no batch yet
 };
 
 /// As the last step of this process left it; only the sender numbers. `table`: onerepl.batch then, which is
@@ -112,7 +112,7 @@ Position position_at_begin(Oid table) {
     return read_position();
 }
 
-Snapshot current_snapshot() {
+XidSnapshot current_snapshot() {
     const char* const output = pg::call([] {
         const Datum snapshot = DirectFunctionCall1(pg_current_snapshot, 0);  // takes no argument
         return DatumGetCString(DirectFunctionCall1(pg_snapshot_out, snapshot));
@@ -138,7 +138,7 @@ Datum bytea(ByteView bytes) {
     return pg::Param(bytes).value;
 }
 
-Datum snapshot_datum(const Snapshot& snapshot) {
+Datum snapshot_datum(const XidSnapshot& snapshot) {
     return pg::call(
         [&] { return DirectFunctionCall1(pg_snapshot_in, CStringGetDatum(snapshot.text.c_str())); });
 }
@@ -147,7 +147,7 @@ Datum snapshot_datum(const Snapshot& snapshot) {
 struct Step {
     Oid table = InvalidOid;  // onerepl.batch
     Position position;
-    Snapshot now;
+    XidSnapshot now;
     bool held = false;
     std::vector<RecentBatches::Entry> written;
     std::size_t transactions = 0;
@@ -227,7 +227,7 @@ void put_in_front(const std::vector<NumberedTransaction>& front, std::vector<Num
 }
 
 /// What was running at the last step and is so no more, and what has begun since.
-NewXids new_xids(const Snapshot& before, const Snapshot& now) {
+NewXids new_xids(const XidSnapshot& before, const XidSnapshot& now) {
     return {before.xmax, now.xmax, ended(before, now)};
 }
 

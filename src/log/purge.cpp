@@ -199,7 +199,8 @@ void purge_positions(const Situation& situation) {
     pg::execute(
         "DELETE FROM onerepl.sent_progress AS p USING ("
         "  SELECT l.id, newest.seq FROM onerepl.link AS l CROSS JOIN LATERAL ("
-        "    SELECT q.seq FROM onerepl.sent_progress AS q WHERE q.link = l.id ORDER BY q.seq DESC LIMIT 1) AS "
+        "    SELECT q.seq FROM onerepl.sent_progress AS q WHERE q.link = l.id ORDER BY q.seq DESC LIMIT 1) "
+        "AS "
         "newest"
         ") AS l WHERE p.link = l.id AND p.seq < l.seq"
         " AND p.at < pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $1::float8)",

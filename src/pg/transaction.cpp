@@ -126,7 +126,7 @@ void in_subtransaction(const std::function<void()>& work) {
     subtransaction(work, End::commit);
 }
 
-void in_trial_subtransaction(const std::function<void()>& work) {
+void in_aborted_subtransaction(const std::function<void()>& work) {
     subtransaction(work, End::roll_back);
 }
 

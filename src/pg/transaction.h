@@ -20,7 +20,7 @@ void in_transaction(const std::function<void()>& work, bool one_snapshot = false
 void in_subtransaction(const std::function<void()>& work);
 
 /// The same, but rolled back in the end also when `work` succeeds.
-void in_trial_subtransaction(const std::function<void()>& work);
+void in_aborted_subtransaction(const std::function<void()>& work);
 
 /// Runs `work` when the current in_transaction has committed, and never if it fails: memory learns nothing
 /// that the database does not have (P20). `work` must not fail.

@@ -34,7 +34,7 @@ constexpr Time contact_interval = 1 * second;
 /// Bytes of a nonce that name the link's start (P10).
 constexpr std::ptrdiff_t start_length = 8;
 
-/// What is kept in memory is read again this often, whether or not somebody gave an order.
+/// What is kept in memory is read again this often, whether or not anything was invalidated.
 constexpr Time reload_interval = 1 * second;
 
 /// Gives the position's sequence number.
@@ -167,12 +167,12 @@ void LinkReceiver::begin_turn() {
 /// What is durable of the link, from memory where that is sure to hold.
 LinkReceiver::LinkState LinkReceiver::load_state() {
     const bool holds = kept_.there && kept_.turn == shared_->turns &&
-                       kept_.orders == shared::receiver_orders() &&
+                       kept_.generation == shared::receiver_generation() &&
                        pg::now() - kept_.loaded_at < reload_interval;
     kept_.there = false;  // until this turn has ended well
     shared_->turns++;
     if (holds) return std::move(kept_.state);
-    kept_.orders = shared::receiver_orders();
+    kept_.generation = shared::receiver_generation();
     kept_.loaded_at = pg::now();
     LinkState state;
     pg::in_transaction([&] {
@@ -538,7 +538,7 @@ Bytes LinkReceiver::receive_without_lock(const OpenedBody& opened) {
             pg::execute("SELECT pg_catalog.pg_current_xact_id()");
         });
     }
-    shared::order_receivers();
+    shared::invalidate_receivers();
     return encode_reply(body, {turn.central.header(), {}});
 }
 

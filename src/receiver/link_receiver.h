@@ -47,11 +47,11 @@ class LinkReceiver {
         bool memory_holds = false;  // apply::Options
     };
     /// What this receiver's last turn left, if nothing is queued or failed. It holds as long as no other
-    /// receiver had a turn, nobody gave an order, and it is young.
+    /// receiver had a turn, nothing was invalidated, and it is young.
     struct Kept {
         bool there = false;
         std::uint64_t turn = 0;
-        std::uint32_t orders = 0;
+        std::uint32_t generation = 0;
         Time loaded_at = 0;
         LinkState state;
     };

@@ -40,7 +40,7 @@ Key load_key(std::uint64_t refresh, const char* column) {
 }
 
 /// What is still to be read.
-Range range_left(std::uint64_t refresh) {
+KeyRange range_left(std::uint64_t refresh) {
     return {load_key(refresh, "coalesce(r.last_key, r.key_from)"), load_key(refresh, "r.key_to")};
 }
 
@@ -71,7 +71,7 @@ void store(Record& record, Bytes& rows, const Key& from, const Key& to, Number n
 
 Made make_copy(CopiedTable& table, const Task& task, Number first) {
     const bool whole = task.one_snapshot || !table.has_key();
-    Range range = range_left(task.id);
+    KeyRange range = range_left(task.id);
     Record record = chunk_record(task.id, table);
     Chunk& chunk = record.chunk;
     chunk.repair = task.repair && table.has_key();  // which of equal rows is which?
@@ -109,7 +109,7 @@ void make_mark(const CopiedTable* table, const Task& task, bool cancelled, std::
     record.chunk.partial = task.partial;
     record.chunk.opens = !cancelled;
     record.chunk.cancelled = cancelled;
-    Range range;
+    KeyRange range;
     if (task.partial && !cancelled && table != nullptr) {
         record.chunk.order = table->order();
         range = range_left(task.id);
@@ -120,7 +120,7 @@ void make_mark(const CopiedTable* table, const Task& task, bool cancelled, std::
 
 Made make_digest(const CopiedTable& table, const Task& task, Number n) {
     const bool with_rows = task.with_rows && table.has_key();
-    Range range = range_left(task.id);
+    KeyRange range = range_left(task.id);
     const std::uint64_t limit =
         with_rows ? std::min<std::uint64_t>(task.chunk_rows, rows_with_digests(table)) : task.chunk_rows;
     const CopiedTable::Digest digest = table.digest(range, limit);

@@ -104,7 +104,7 @@ void ChunkMaker::note_confirmed(int link, Number confirmed) {
 
 /// A refresh comes with an order, which is counted before its transaction gives up its locks.
 bool ChunkMaker::is_expected() const {
-    return look_ || shared::sender_orders() != orders_ || (busy_ && pg::now() >= due_at_);
+    return look_ || shared::sender_generation() != generation_ || (busy_ && pg::now() >= due_at_);
 }
 
 Time ChunkMaker::time_to_wait() const {
@@ -117,7 +117,7 @@ void ChunkMaker::wait_at_most(Time wait) {
 }
 
 bool ChunkMaker::begin() {
-    orders_ = shared::sender_orders();
+    generation_ = shared::sender_generation();
     marks_.clear();
     copies_.clear();
     current_ = 0;
@@ -277,7 +277,7 @@ void ChunkMaker::failed(const pg::ErrorReport& report) {
     // Again after a while.
     look_ = false;
     busy_ = true;
-    orders_ = shared::sender_orders();
+    generation_ = shared::sender_generation();
     due_at_ = pg::now() + retry_interval;
     if (id == 0 || pg::is_transient(report.sqlstate)) return;
     pg::in_transaction([&] {

@@ -15,7 +15,7 @@ namespace onerepl::refresh {
 class ChunkMaker : public log::NumberingGuest {
   public:
     bool is_expected() const override;
-    /// Although no order came: the next numbering step looks.
+    /// Although nothing was invalidated: the next numbering step looks.
     void look_again() { look_ = true; }
     bool begin() override;
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
@@ -71,7 +71,7 @@ class ChunkMaker : public log::NumberingGuest {
     Time due_at_ = 0;            // when there may be something to do next
     bool busy_ = false;          // a refresh is not at its end
     bool look_ = true;
-    std::uint32_t orders_ = 0;  // shared::sender_orders when it looked
+    std::uint32_t generation_ = 0;  // shared::sender_generation when it looked
 };
 
 }  // namespace onerepl::refresh

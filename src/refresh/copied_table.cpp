@@ -65,7 +65,7 @@ std::string quoted(const std::string& name) {
     return pg::call([&] { return quote_identifier(name.c_str()); });
 }
 
-std::vector<pg::Param> parameters(const Range& range) {
+std::vector<pg::Param> parameters(const KeyRange& range) {
     return {pg::array_text(range.from), pg::array_text(range.to)};
 }
 
@@ -224,7 +224,7 @@ std::vector<std::string> CopiedTable::compared_columns() const {
 }
 
 /// The range's bounds are the parameters $1 and $2.
-std::string CopiedTable::rows_of(const Range& range) const {
+std::string CopiedTable::rows_of(const KeyRange& range) const {
     return " FROM " + name_ + " AS t WHERE " + condition(range.from, ">", 1) + " AND " +
            condition(range.to, "<=", 2) + (filter_.empty() ? "" : " AND (" + filter_ + "\n)");
 }
@@ -234,7 +234,7 @@ std::string CopiedTable::order_by() const {
     return key.empty() ? "" : " ORDER BY " + keys::list_of(key);
 }
 
-std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
+std::string CopiedTable::select(const KeyRange& range, std::uint64_t limit) const {
     std::vector<std::string> columns;
     for (std::size_t place : wire_) columns.push_back("t." + quoted(encoder_->layout().columns[place].name));
     const std::vector<std::string> texts = key_texts();
@@ -247,13 +247,13 @@ std::string CopiedTable::select(const Range& range, std::uint64_t limit) const {
 
 /// Runs a query of the range with the rights of the table's owner: casts, collations and the expressions of
 /// indexes may be his code (P19).
-void CopiedTable::query(const std::string& sql, const Range& range,
+void CopiedTable::query(const std::string& sql, const KeyRange& range,
                         const std::function<void(const pg::Row&)>& each) const {
     pg::run_as(owner_, [&] { pg::query(sql.c_str(), parameters(range), each); });
 }
 
 /// The key of the row number `limit` of the range; empty: there are not more rows than that.
-Key CopiedTable::key_at_end(const Range& range, std::uint64_t limit) const {
+Key CopiedTable::key_at_end(const KeyRange& range, std::uint64_t limit) const {
     Key end;
     if (key_.empty()) return end;
     const std::string sql = "SELECT " + keys::list_of(key_texts()) + rows_of(range) + order_by() +
@@ -264,10 +264,10 @@ Key CopiedTable::key_at_end(const Range& range, std::uint64_t limit) const {
     return end;
 }
 
-CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit) const {
+CopiedTable::Digest CopiedTable::digest(const KeyRange& range, std::uint64_t limit) const {
     Digest digest;
     digest.to = key_at_end(range, limit);
-    const Range part{range.from, digest.to.empty() ? range.to : digest.to};
+    const KeyRange part{range.from, digest.to.empty() ? range.to : digest.to};
     const std::string sql = "SELECT count(*), " + keys::digest_of(compared_columns()) + rows_of(part);
     query(sql, part, [&](const pg::Row& row) {
         digest.rows = row.number(0);
@@ -276,7 +276,7 @@ CopiedTable::Digest CopiedTable::digest(const Range& range, std::uint64_t limit)
     return digest;
 }
 
-std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) const {
+std::uint32_t CopiedTable::append_row_digests(const KeyRange& range, Bytes& rows) const {
     std::vector<std::string> texts = key_texts();
     texts.push_back(keys::digests_of(compared_columns()));
     const std::string sql = "SELECT " + keys::list_of(texts) + rows_of(range) + order_by();
@@ -289,7 +289,7 @@ std::uint32_t CopiedTable::append_row_digests(const Range& range, Bytes& rows) c
     return count;
 }
 
-void CopiedTable::read(const Range& range, std::uint64_t limit) {
+void CopiedTable::read(const KeyRange& range, std::uint64_t limit) {
     const std::string sql = select(range, limit);
     const std::string from = pg::array_text(range.from), to = pg::array_text(range.to);
     pg::run_as(owner_, [&] {

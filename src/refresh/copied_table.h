@@ -32,7 +32,7 @@ Access access_table(Oid relation);
 using Key = std::vector<std::string>;
 
 /// Keys after `from`, up to `to`; empty: from the first row, to the last.
-struct Range {
+struct KeyRange {
     Key from;
     Key to;
 };
@@ -57,14 +57,14 @@ class CopiedTable {
         Key to;  // empty: to the last row
     };
     /// Of the rows of the range, at most `limit` of them.
-    Digest digest(const Range& range, std::uint64_t limit) const;
+    Digest digest(const KeyRange& range, std::uint64_t limit) const;
     /// Appends for each row of the range, as wire values: the texts of its key and the digests of its
     /// columns. Gives the count of rows.
-    std::uint32_t append_row_digests(const Range& range, Bytes& rows) const;
+    std::uint32_t append_row_digests(const KeyRange& range, Bytes& rows) const;
     std::size_t column_count() const { return wire_.size(); }
 
     /// Begins to read the rows of the range, at most `limit` of them if that is not 0.
-    void read(const Range& range, std::uint64_t limit);
+    void read(const KeyRange& range, std::uint64_t limit);
     /// Appends one row as wire values; false at the end.
     bool next(Bytes& rows);
     /// The key of the row that `next` gave last.
@@ -92,11 +92,11 @@ class CopiedTable {
     std::vector<std::string> compared_columns() const;
     std::vector<std::string> key_texts() const;
     std::string condition(const Key& bound, const char* comparison, int parameter) const;
-    std::string rows_of(const Range& range) const;
+    std::string rows_of(const KeyRange& range) const;
     std::string order_by() const;
-    Key key_at_end(const Range& range, std::uint64_t limit) const;
-    std::string select(const Range& range, std::uint64_t limit) const;
-    void query(const std::string& sql, const Range& range,
+    Key key_at_end(const KeyRange& range, std::uint64_t limit) const;
+    std::string select(const KeyRange& range, std::uint64_t limit) const;
+    void query(const std::string& sql, const KeyRange& range,
                const std::function<void(const pg::Row&)>& each) const;
     bool fetch();
     void free_rows();

@@ -25,7 +25,7 @@ namespace onerepl::sender {
 
 namespace {
 
-/// The tables are looked at this often although no order came.
+/// The tables are looked at this often although nothing was invalidated.
 constexpr Time look_interval = 1 * second;
 constexpr Time after_error = 1 * second;
 constexpr Time held_interval = 20 * millisecond;
@@ -53,7 +53,7 @@ class Sender {
   private:
     using Links = std::map<int, std::unique_ptr<LinkSender>>;
 
-    /// Until a post has ended, somebody has committed or given an order, or the time is up. Bytes that come
+    /// Until a post has ended, somebody has committed or changed something, or the time is up. Bytes that come
     /// and go on sockets meanwhile are no reason to look into the database.
     void wait_for_work(Time timeout) {
         const Time until = pg::now() + timeout;
@@ -78,7 +78,7 @@ class Sender {
     /// What fails in one step, or for one link, keeps no other from its work, and is followed by a rest
     /// (P22).
     void turn() {
-        wants_look_ = note_orders() || wants_look_;
+        wants_look_ = note_generation() || wants_look_;
         const bool look = wants_look_;
         if (pg::now() >= rest_until_) prepare();
         for (auto& [id, link] : links_) serve(*link, look);
@@ -102,10 +102,10 @@ class Sender {
     }
 
     /// True if tables that are kept in memory may have changed: links, what is blocked, refreshes.
-    bool note_orders() {
-        const std::uint32_t orders = shared::sender_orders();
-        const bool look = look_.due(pg::now()) || orders != orders_;
-        orders_ = orders;
+    bool note_generation() {
+        const std::uint32_t generation = shared::sender_generation();
+        const bool look = look_.due(pg::now()) || generation != generation_;
+        generation_ = generation;
         if (look) guests_.chunks().look_again();
         return look;
     }
@@ -258,8 +258,8 @@ class Sender {
     Housekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
     worker::Periodic look_{look_interval};
-    std::uint32_t orders_ = 0;
-    bool wants_look_ = false;  // orders have come, and were not carried out yet
+    std::uint32_t generation_ = 0;
+    bool wants_look_ = false;  // what changed was not looked at yet
     bool prepared_ = false;    // the last time it was tried
     Time rest_until_ = 0;      // after a failure of what all links need
     bool woken_ = true;        // somebody committed since the last numbering step

@@ -30,8 +30,8 @@ struct Database {
     Worker receivers[max_receivers];
     bool sender_not_needed;
     bool sender_rests;
-    std::uint32_t sender_orders;
-    std::uint32_t receiver_orders;
+    std::uint32_t sender_generation;
+    std::uint32_t receiver_generation;
     int receivers_wanted;
     char address[128];     // where the receivers listen
     bool address_refused;  // it is another database's, and that was told
@@ -110,8 +110,8 @@ void with_own(Work work, bool make = true) {
 
 // What is to be woken when the transaction has committed.
 bool sender_at_commit = false;
-bool sender_order_at_commit = false;
-bool receiver_order_at_commit = false;
+bool invalidate_sender_at_commit = false;
+bool invalidate_receiver_at_commit = false;
 bool receivers_at_commit = false;
 bool launcher_at_commit = false;
 
@@ -121,16 +121,16 @@ void wake(Latch* latch) {
 
 void at_transaction_end(XactEvent event, void*) {
     if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE) {
-        if (sender_order_at_commit) order_sender();
+        if (invalidate_sender_at_commit) invalidate_sender();
         if (sender_at_commit) wake_sender();
-        if (receiver_order_at_commit) order_receivers();
+        if (invalidate_receiver_at_commit) invalidate_receivers();
         if (receivers_at_commit) wake_receivers();
         if (launcher_at_commit) wake_launcher();
     } else if (event != XACT_EVENT_ABORT) {
         return;
     }
     sender_at_commit = receivers_at_commit = launcher_at_commit = false;
-    sender_order_at_commit = receiver_order_at_commit = false;
+    invalidate_sender_at_commit = invalidate_receiver_at_commit = false;
 }
 
 bool deferred(bool& flag) {
@@ -184,9 +184,9 @@ bool available() {
 void wake_sender() {
     if (!state || deferred(sender_at_commit)) return;
     // The order first: who is woken by a change sees also what else its transaction did.
-    if (sender_order_at_commit) {
-        sender_order_at_commit = false;
-        return order_sender();
+    if (invalidate_sender_at_commit) {
+        invalidate_sender_at_commit = false;
+        return invalidate_sender();
     }
     Latch* latch = nullptr;
     with_own(
@@ -197,11 +197,11 @@ void wake_sender() {
     wake(latch);
 }
 
-void order_sender() {
-    if (!state || deferred(sender_order_at_commit)) return;
+void invalidate_sender() {
+    if (!state || deferred(invalidate_sender_at_commit)) return;
     Latch* latch = nullptr;
     with_own([&](Database& database) {
-        database.sender_orders++;
+        database.sender_generation++;
         latch = database.sender.latch;
     });
     wake(latch);
@@ -218,22 +218,22 @@ void wake_receivers() {
     for (Latch* latch : latches) wake(latch);
 }
 
-void order_receivers() {
-    if (!state || deferred(receiver_order_at_commit)) return;
-    with_own([](Database& database) { database.receiver_orders++; });
+void invalidate_receivers() {
+    if (!state || deferred(invalidate_receiver_at_commit)) return;
+    with_own([](Database& database) { database.receiver_generation++; });
     wake_receivers();
 }
 
-std::uint32_t sender_orders() {
-    std::uint32_t orders = 0;
-    with_own([&](Database& database) { orders = database.sender_orders; });
-    return orders;
+std::uint32_t sender_generation() {
+    std::uint32_t generation = 0;
+    with_own([&](Database& database) { generation = database.sender_generation; });
+    return generation;
 }
 
-std::uint32_t receiver_orders() {
-    std::uint32_t orders = 0;
-    with_own([&](Database& database) { orders = database.receiver_orders; });
-    return orders;
+std::uint32_t receiver_generation() {
+    std::uint32_t generation = 0;
+    with_own([&](Database& database) { generation = database.receiver_generation; });
+    return generation;
 }
 
 void set_sender_resting(bool resting) {

@@ -30,11 +30,11 @@ void wake_launcher();
 
 /// Like waking, when an administrator (or another process of onerepl) has changed something that the sender,
 /// or the receivers, keep in memory: links, blocked records, refreshes, failures, the queue.
-void order_sender();
-void order_receivers();
-/// How many orders there have been; another number than last time: look into the tables again.
-std::uint32_t sender_orders();
-std::uint32_t receiver_orders();
+void invalidate_sender();
+void invalidate_receivers();
+/// Another number than last time: look into the tables again.
+std::uint32_t sender_generation();
+std::uint32_t receiver_generation();
 
 /// The sender says that it looks at the log by itself before long (true) or when it is woken (false):
 /// commits do not wake a resting one.

@@ -2,7 +2,7 @@
 // equal rows alone.
 #include "apply/copy/chunk.h"
 
-#include "apply/copy/surplus.h"
+#include "apply/copy/extra_rows.h"
 #include "apply/rows/batch.h"
 #include "apply/rows/foreign.h"
 #include "apply/rows/row.h"
@@ -70,7 +70,7 @@ void repair_rows(Batch& batch, Target& target, const Record& record, Record& row
         close_tables(batch);
         count_command(batch);
     });
-    remove_surplus(target, record, parts_of(batch, target.relation));
+    remove_extra_rows(target, record, parts_of(batch, target.relation));
     batch.uncounted = true;
 }
 

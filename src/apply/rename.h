@@ -5,7 +5,7 @@
 
 namespace onerepl::apply {
 
-struct NewName {
+struct Rename {
     std::string schema;      // where the table is now, or what the schema is called now; empty: as it was
     std::string table;       // empty: as it was
     std::string old_schema;  // of a whole schema that got another name; empty: the statement is about a table
@@ -14,6 +14,6 @@ struct NewName {
 
 /// `text` is in this database's encoding. A statement that cannot be parsed here, since the remote is of a
 /// newer version of PostgreSQL, gives no other name: those that do can be parsed by all.
-NewName new_name(const std::string& text);
+Rename rename_in(const std::string& text);
 
 }  // namespace onerepl::apply

@@ -1,4 +1,4 @@
-// The trial run of a failing transaction: all its failures at once, for the administrator; rolled back in the
+// The dry run of a failing transaction: all its failures at once, for the administrator; rolled back in the
 // end (P13).
 #include "apply/failure_text.h"
 #include "apply/run.h"
@@ -21,15 +21,15 @@ namespace {
 /// So many records share a subtransaction as long as none of them fails.
 constexpr int records_of_chunk = 256;
 
-/// Ends the trial's transaction by abort.
-struct TrialOver {};
+/// Ends the dry run's transaction by abort.
+struct DryRunOver {};
 
-class Trial {
+class DryRun {
   public:
-    Trial(Writer& writer, RecordSource& source, Number written, const Options& options)
+    DryRun(Writer& writer, RecordSource& source, Number written, const Options& options)
         : writer_(writer), source_(source), options_(options), next_(written + 1) {}
 
-    TrialResult run(const KnownError& known) {
+    DryRunResult run(const KnownError& known) {
         try {
             pg::in_transaction([&] {
                 prepare_session();
@@ -38,9 +38,9 @@ class Trial {
                 try_records();
                 try_checks();
                 if (result_.failures.empty()) add_known(known);
-                throw TrialOver{};
+                throw DryRunOver{};
             });
-        } catch (const TrialOver&) {
+        } catch (const DryRunOver&) {
         } catch (...) {
             leave();
             throw;
@@ -222,7 +222,7 @@ class Trial {
     Writer& writer_;
     RecordSource& source_;
     const Options& options_;
-    TrialResult result_;
+    DryRunResult result_;
     std::optional<pg::ErrorReport> error_;
     Number next_;  // begins the next record
     Number last_record_ = 0;
@@ -231,9 +231,9 @@ class Trial {
 
 }  // namespace
 
-TrialResult try_transaction(Writer& writer, RecordSource& source, Number written, const Options& options,
-                            const KnownError& known) {
-    return Trial(writer, source, written, options).run(known);
+DryRunResult dry_run(Writer& writer, RecordSource& source, Number written, const Options& options,
+                     const KnownError& known) {
+    return DryRun(writer, source, written, options).run(known);
 }
 
 }  // namespace onerepl::apply

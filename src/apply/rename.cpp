@@ -1,5 +1,5 @@
 // Names, by PostgreSQL's parser.
-#include "apply/new_name.h"
+#include "apply/rename.h"
 
 #include "pg/error_boundary.h"
 #include "pg/transaction.h"
@@ -21,7 +21,7 @@ struct PlainName {
 };
 
 /// Plain.
-PlainName plain_new_name(const char* text) {
+PlainName plain_rename_of(const char* text) {
     PlainName name{nullptr, nullptr, nullptr};
     ListCell* cell;
     foreach (cell, pg_parse_query(text)) {
@@ -46,11 +46,11 @@ std::string text_or_empty(const char* text) {
 
 }  // namespace
 
-NewName new_name(const std::string& text) {
-    NewName name;
+Rename rename_in(const std::string& text) {
+    Rename name;
     try {
         pg::in_subtransaction([&] {
-            const PlainName plain = pg::call([&] { return plain_new_name(text.c_str()); });
+            const PlainName plain = pg::call([&] { return plain_rename_of(text.c_str()); });
             name = {text_or_empty(plain.schema), text_or_empty(plain.table), text_or_empty(plain.old_schema)};
         });
     } catch (const pg::Error& error) {

@@ -1,5 +1,5 @@
 // Counts before it looks: mostly there is nothing to remove.
-#include "apply/copy/surplus.h"
+#include "apply/copy/extra_rows.h"
 
 #include "apply/copy/key_range.h"
 #include "apply/tables/owner.h"
@@ -45,7 +45,7 @@ std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk&
     return keys;
 }
 
-std::string surplus_condition(const std::string& condition, const std::vector<KeyColumn>& columns) {
+std::string extra_condition(const std::string& condition, const std::vector<KeyColumn>& columns) {
     return condition + " AND NOT EXISTS (SELECT FROM " + listed_keys(columns, 3) + " WHERE " +
            is_listed(columns) + ")";
 }
@@ -58,7 +58,7 @@ bool is_whole(const Target& target, const std::vector<Oid>& parts) {
 
 }  // namespace
 
-void remove_surplus(const Target& target, const Record& record, const std::vector<Oid>& parts) {
+void remove_extra_rows(const Target& target, const Record& record, const std::vector<Oid>& parts) {
     const Chunk& chunk = record.chunk;
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     check_order(target, columns);
@@ -72,7 +72,7 @@ void remove_surplus(const Target& target, const Record& record, const std::vecto
             return;
         for (const auto& keys : keys_of(target, chunk, columns))
             parameters.emplace_back(pg::array_text(keys));
-        for (const Oid part : parts) delete_rows(part, surplus_condition(condition, columns), parameters);
+        for (const Oid part : parts) delete_rows(part, extra_condition(condition, columns), parameters);
     });
 }
 
