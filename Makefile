@@ -64,7 +64,7 @@ SUDO    = $(if $(filter 0,$(shell id -u)),,sudo)
 # Runs a program that starts servers: as user postgres when we are root, with the test files copied to where it may write.
 SERVERS = PG_CONFIG="$(PG_CONFIG)" test/lib/unprivileged
 TAP    ?= test/t/*.pl
-SIM_SCHEDULES ?= 100000
+SIM_SCHEDULES ?= 50000
 SIM_SCHEDULES_ASAN ?= 2000
 FUZZ_SECONDS  ?= 60
 
@@ -109,8 +109,9 @@ demo: deps
 	@$(MAKE) system-install
 	@KEEP=$(KEEP) $(SERVERS) demo/demo.sh
 
-test:
-	@$(MAKE) -j1 test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap
+# WITH: further targets, as lint.
+test: deps
+	@MAKE='$(MAKE)' test/all $(WITH) test-docs test-unit test-sim test-fuzz test-regress test-pgtap test-tap
 
 test-docs:
 	@test/docs/check.py
@@ -167,8 +168,8 @@ format:
 	clang-format -i $(FORMATTED)
 
 lint: format-check
-	.ci/floors '$(FLOORS)'
-	.ci/tidy "$(PG_CONFIG)" $(JOBS) $(SOURCES)
+	@.ci/floors '$(FLOORS)'
+	@.ci/tidy "$(PG_CONFIG)" $(JOBS) $(SOURCES)
 
 # onerepl beside other systems: make bench BENCH='-n 5 onerepl builtin slony'
 BENCH ?= -n 1 onerepl builtin
