@@ -203,7 +203,7 @@ Outcome Applier::apply(RecordSource& source, Number written_before,
 }
 
 void Applier::forget() {
-    implementation_->writer.targets().forget();
+    implementation_->writer.maps().forget();
 }
 
 }  // namespace onerepl::apply

@@ -3,7 +3,7 @@
 #include "apply/failure_text.h"
 #include "apply/run.h"
 #include "apply/session.h"
-#include "apply/tables/targets.h"
+#include "apply/tables/relation_maps.h"
 #include "apply/writer.h"
 #include "pg/transaction.h"
 
@@ -208,9 +208,8 @@ class DryRun {
         Record record;
         if (decode_record(incoming.record, record)) {
             if (record.operation != Operation::statement) explain_search_path(failure.error);
-            Target* target = record.operation == Operation::describe
-                                 ? nullptr
-                                 : writer_.targets().find(record.description);
+            RelationMap* target =
+                record.operation == Operation::describe ? nullptr : writer_.maps().find(record.description);
             if (target != nullptr) add_branch(*target, record);
             describe_record(record, target == nullptr ? nullptr : &target->description, failure);
         } else {

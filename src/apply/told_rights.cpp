@@ -27,7 +27,7 @@ struct Owned {
     Oid owner;
 };
 
-Owned owned_by_named(int link, Target& target, const Rename& name) {
+Owned owned_by_named(int link, RelationMap& target, const Rename& name) {
     const Oid relation = reach(link, target);
     if (name.old_schema.empty() && OidIsValid(relation))
         return {"table " + target.schema + "." + target.name,
@@ -76,7 +76,7 @@ PathFault fault_of(Oid role, const char* search_path) {
 
 }  // namespace
 
-Oid role_of_told(int link, Target* target, const Rename& name, const std::string& text) {
+Oid role_of_told(int link, RelationMap* target, const Rename& name, const std::string& text) {
     if (target == nullptr) {
         const Oid role = role_for_given(link);
         if (OidIsValid(role) && !is_superuser(role)) return role;

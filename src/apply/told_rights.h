@@ -3,7 +3,7 @@
 #pragma once
 
 #include "apply/rename.h"
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 
 namespace onerepl::apply {
 
@@ -12,7 +12,7 @@ namespace onerepl::apply {
 /// administrator (`target` is null) the role that this link has for it. Never a superuser: who tells the
 /// statement would be one here. Throws pg::Error: 42501 if it would be one, or nobody was named; 3F000 if
 /// neither table nor schema is here; and as `reach`. With SPI connected.
-Oid role_of_told(int link, Target* target, const Rename& name, const std::string& text);
+Oid role_of_told(int link, RelationMap* target, const Rename& name, const std::string& text);
 
 /// Throws pg::Error unless names that are looked for along `search_path` mean what they meant on the remote,
 /// or nothing: 3F000 if a schema of it is not here; 42501 if `role` may not use it, and would look past it;

@@ -2,25 +2,25 @@
 // guarded.
 #include "apply/writer.h"
 
-#include "apply/copy/chunk.h"
+#include "apply/copy/write_chunk.h"
 #include "apply/copy/key_range.h"
 #include "apply/copy/verify.h"
 #include "apply/read_only_guard.h"
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/deferred.h"
 #include "apply/rows/foreign.h"
-#include "apply/rows/match.h"
+#include "apply/rows/map_columns.h"
 #include "apply/rows/row.h"
 #include "apply/rows/write.h"
-#include "apply/statement.h"
+#include "apply/told_statement.h"
 #include "apply/tables/foreign_parts.h"
 #include "apply/tables/partition_of_remote.h"
 #include "apply/tables/reach.h"
-#include "apply/tables/targets.h"
-#include "apply/tables/truncate.h"
+#include "apply/tables/relation_maps.h"
+#include "apply/tables/remove_rows.h"
 #include "pg/array_text.h"
 #include "pg/error_boundary.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 
@@ -41,9 +41,9 @@ constexpr int most_open_tables = 300;
 constexpr std::size_t most_deferred_checks = 10000;
 
 /// Rows of other remotes give way to the incoming one only if the administrator says so.
-void spare_others(Batch& batch, const Target& target) {
-    if (target.has_branch && !batch.overwrite)
-        batch.branch_column = target.description.columns.back().name.c_str();
+void spare_others(ApplyTransaction& xact, const RelationMap& target) {
+    if (target.has_branch && !xact.incoming_wins)
+        xact.branch_column = target.description.columns.back().name.c_str();
 }
 
 }  // namespace
@@ -56,25 +56,25 @@ void Writer::begin(bool memory_holds, const std::vector<std::uint64_t>& untold) 
     sequences_are_complete_ = false;
     schema_was_renamed_ = false;
     told_ = {};
-    pg::call([&] { begin_batch(batch_, link_); });
+    pg::call([&] { begin_apply(xact_, link_); });
     if (memory_holds) return;
-    targets_.begin_transaction();
+    maps_.begin_transaction();
     windows_.load();
 }
 
 void Writer::abandon() {
     truncates_.clear();
-    forget_batch(batch_);
+    forget_apply(xact_);
 }
 
 void Writer::write(const IncomingRecord& incoming, const Resolutions* resolutions) {
-    batch_.n = incoming.n;
-    batch_.overwrite = batch_.tolerant = batch_.copying = false;
-    batch_.branch_column = nullptr;
+    xact_.n = incoming.n;
+    xact_.incoming_wins = xact_.missing_is_left_to_copy = xact_.copying = false;
+    xact_.branch_column = nullptr;
     const std::optional<Resolution> resolution =
         resolutions != nullptr ? resolutions->of(incoming.n) : std::nullopt;
     if (resolution == Resolution::skip) return leave_out(incoming);
-    batch_.overwrite = resolution == Resolution::overwrite;
+    xact_.incoming_wins = resolution == Resolution::overwrite;
     if (!decode_record(incoming.record, record_))
         throw pg::Error(
             "22P03", "record cannot be read",
@@ -96,24 +96,24 @@ void Writer::write(const IncomingRecord& incoming, const Resolutions* resolution
             write_row_record();
     }
     if (incoming.last_of_transaction && !truncates_.empty()) run_truncates();
-    if (incoming.last_of_transaction && batch_.check_count > most_deferred_checks)
-        pg::call([&] { run_checks(batch_); });
+    if (incoming.last_of_transaction && xact_.check_count > most_deferred_checks)
+        pg::call([&] { run_checks(xact_); });
 }
 
 /// P13: neither the record nor what it is about stands in the way. What is not known of a copy counts as a
 /// hole.
 void Writer::leave_out(const IncomingRecord& incoming) {
     if (!decode_record(incoming.record, record_)) return windows_.note_hole(std::nullopt);
-    ForeignPlace* const places = batch_.places;
+    ForeignPlace* const places = xact_.places;
     const auto come_back = [&] {
-        batch_.places = places;  // the locks of those after them are gone
+        xact_.places = places;  // the locks of those after them are gone
         windows_.load();
         if (record_.operation == Operation::chunk) windows_.note_hole(record_.chunk.refresh);
     };
     try {
         pg::in_subtransaction([&] {
             if (record_.operation == Operation::chunk) skip_chunk();
-            tell_if_ahead();
+            report_if_ahead();
         });
     } catch (const LackingDescription&) {
         come_back();
@@ -126,10 +126,10 @@ void Writer::leave_out(const IncomingRecord& incoming) {
 void Writer::finish() {
     run_truncates();
     pg::call([&] {
-        run_checks(batch_);
-        close_tables(batch_);
-        count_command(batch_);
-        move_positions(batch_);
+        run_checks(xact_);
+        close_tables(xact_);
+        count_command(xact_);
+        move_positions(xact_);
     });
     set_sequences();
 }
@@ -137,48 +137,48 @@ void Writer::finish() {
 void Writer::settle() {
     run_truncates();
     pg::call([&] {
-        close_tables(batch_);
-        count_command(batch_);
+        close_tables(xact_);
+        count_command(xact_);
     });
 }
 
 Number Writer::oldest_pending() const {
-    return oldest_buffered(batch_);
+    return oldest_buffered(xact_);
 }
 
 void Writer::roll_back_to(std::size_t mark) {
     truncates_.clear();
-    batch_.check_count = mark;
-    batch_.uncounted = true;
-    forget_tables(batch_);
+    xact_.check_count = mark;
+    xact_.uncounted = true;
+    forget_tables(xact_);
     windows_.load();
 }
 
 void Writer::run_check(std::size_t i) {
-    pg::call([&] { apply::run_check(batch_, i); });
+    pg::call([&] { apply::run_check(xact_, i); });
 }
 
-Target& Writer::find_target(std::uint64_t id) {
-    Target& target = described(id);
+RelationMap& Writer::find_relation_map(std::uint64_t id) {
+    RelationMap& target = described(id);
     // Making the guard changes the table, which makes the target forget it once more.
     for (int tries = 0; !target.matched && tries < 3; tries++) match(target);
-    if (!target.matched) pg::call([&] { match_target(target); });
+    if (!target.matched) pg::call([&] { map_columns(target); });
     return target;
 }
 
-void Writer::match(Target& target) {
-    pg::call([&] { flush_all(batch_); });  // with what the target was
+void Writer::match(RelationMap& target) {
+    pg::call([&] { flush_all(xact_); });  // with what the target was
     reach(link_, target);
     pg::call([&] {
-        match_target(target);
-        close_tables(batch_);  // a trigger cannot be made on a table in use
+        map_columns(target);
+        close_tables(xact_);  // a trigger cannot be made on a table in use
     });
     guard(target);
 }
 
 /// The first record of a table decides which link writes it (P18): two of them do not find so at the same
 /// time.
-void Writer::guard(Target& target) {
+void Writer::guard(RelationMap& target) {
     if (!is_noted(target.reached, link_)) {
         lock_notes();
         reach(link_, target);
@@ -187,26 +187,26 @@ void Writer::guard(Target& target) {
 }
 
 void Writer::write_row_record() {
-    Target& target = find_target(record_.description);
+    RelationMap& target = find_relation_map(record_.description);
     if (record_.too_large)
         throw pg::Error(
             "54000", "the remote has left out the row's values: they are too large, or it cannot read them",
             "Bring the row here by other means (onerepl.allow_writes), then skip the record.");
     if (target.has_branch) add_branch(target, record_);
     if (windows_.is_open(target.relation)) {
-        spare_others(batch_, target);
-        batch_.overwrite = true;
-        batch_.tolerant = is_left_to_copy(target);
+        spare_others(xact_, target);
+        xact_.incoming_wins = true;
+        xact_.missing_is_left_to_copy = is_left_to_copy(target);
     }
     pg::call([&] {
-        if (batch_.open_count > most_open_tables) close_tables(batch_);
-        write_row(batch_, target, record_);
+        if (xact_.open_count > most_open_tables) close_tables(xact_);
+        write_row(xact_, target, record_);
     });
 }
 
 /// Whether a row that is not there may be left to the copy: outside of a range that is repaired it never
 /// comes.
-bool Writer::is_left_to_copy(const Target& target) const {
+bool Writer::is_left_to_copy(const RelationMap& target) const {
     const RefreshWindows::Left* const left = windows_.left_of_part(target);
     const auto is_unchanged = [](const Value& value) { return value.kind == ValueKind::unchanged; };
     if (left == nullptr || record_.operation != Operation::update || !target.has_key()) return true;
@@ -216,47 +216,47 @@ bool Writer::is_left_to_copy(const Target& target) const {
 
 void Writer::write_chunk_record() {
     if (record_.chunk.verify) return verify();
-    Target& target = find_target(record_.description);
-    spare_others(batch_, target);
-    write_chunk(batch_, target, record_, row_of_chunk_);
-    windows_.note(target, record_.chunk, batch_.n, false);
+    RelationMap& target = find_relation_map(record_.description);
+    spare_others(xact_, target);
+    write_chunk(xact_, target, record_, row_of_chunk_);
+    windows_.note(target, record_.chunk, xact_.n, false);
 }
 
 /// Whatever is wrong with the table, it does not stand in the way of skipping: it may not even be there.
 void Writer::skip_chunk() {
-    Target& target = described(record_.description);
+    RelationMap& target = described(record_.description);
     if (record_.chunk.verify) return;
     if (!is_in_reach(link_, target)) return;
     target.relation = reach(link_, target);
-    windows_.note(target, record_.chunk, batch_.n, true);
+    windows_.note(target, record_.chunk, xact_.n, true);
 }
 
 /// A foreign server may have committed the record when another one could not: there it is not left out. Told
 /// once a transaction.
-void Writer::tell_if_ahead() {
-    if (batch_.told_ahead || record_.description == 0) return;
-    Target* const target = targets_.find(record_.description);
+void Writer::report_if_ahead() {
+    if (xact_.reported_ahead || record_.description == 0) return;
+    RelationMap* const target = maps_.find(record_.description);
     if (target == nullptr || !is_in_reach(link_, *target) || !may_be_ahead(reach(link_, *target))) return;
-    batch_.told_ahead = true;
+    xact_.reported_ahead = true;
     pg::write_journal_entry(
         link_,
         {Level::critical,
          "P13",
-         "records from " + std::to_string(batch_.n) +
+         "records from " + std::to_string(xact_.n) +
              " on were skipped, but a foreign server may have committed what they do there",
          "If their rows belong to foreign partitions, look at them, or refresh the table with 'repair'.",
-         {batch_.n, batch_.n}});
+         {xact_.n, xact_.n}});
 }
 
 /// A server that cannot be asked does not stand in the way of skipping.
 bool Writer::may_be_ahead(Oid relation) {
     if (!pg::call([&] { return has_foreign_partitions(relation); })) return false;
     bool ahead = true;
-    ForeignPlace* const places = batch_.places;
+    ForeignPlace* const places = xact_.places;
     try {
-        pg::in_subtransaction([&] { ahead = is_ahead(batch_, relation); });
+        pg::in_subtransaction([&] { ahead = is_ahead(xact_, relation); });
     } catch (const pg::Error&) {
-        batch_.places = places;  // the locks of those after them are gone
+        xact_.places = places;  // the locks of those after them are gone
         return true;
     }
     return ahead;
@@ -274,33 +274,33 @@ void Writer::lack(std::uint64_t description) const {
 }
 
 /// What is known of a table whether B has it or not.
-Target& Writer::described(std::uint64_t description) {
-    Target* target = targets_.find(description);
+RelationMap& Writer::described(std::uint64_t description) {
+    RelationMap* target = maps_.find(description);
     if (target == nullptr) lack(description);
     return *target;
 }
 
 /// A table that is being filled differs, of course. One that is not there is a difference, and no failure.
 void Writer::verify() {
-    Target& target = described(record_.description);
+    RelationMap& target = described(record_.description);
     if (!OidIsValid(reach(link_, target))) {
-        if (record_.chunk.last) tell_missing(link_, target, batch_.n);
+        if (record_.chunk.last) journal_missing(link_, target, xact_.n);
         return;
     }
-    find_target(record_.description);
+    find_relation_map(record_.description);
     if (windows_.is_open(target.relation)) return;
     pg::call([&] {
-        close_tables(batch_);
-        count_command(batch_);
+        close_tables(xact_);
+        count_command(xact_);
     });
-    if (is_ahead(batch_, target.relation)) return tell_not_compared(link_, target, record_, batch_.n);
-    compare_digest(link_, target, record_, batch_.n);
-    batch_.uncounted = true;
+    if (is_ahead(xact_, target.relation)) return report_not_compared(link_, target, record_, xact_.n);
+    compare_digest(link_, target, record_, xact_.n);
+    xact_.uncounted = true;
 }
 
 void Writer::describe() {
-    pg::call([&] { close_tables(batch_); });
-    Target* const target = targets_.find(targets_.store(record_.table).id);
+    pg::call([&] { close_tables(xact_); });
+    RelationMap* const target = maps_.find(maps_.store(record_.table).id);
     if (!is_in_reach(link_, *target)) return;
     reach(link_, *target);
     guard(*target);
@@ -309,19 +309,19 @@ void Writer::describe() {
 /// A table that is in use cannot be altered. What deferred constraints say is looked into before, because
 /// row versions may move: A has altered no table with checks that were still to be made.
 void Writer::write_statement() {
-    Target* target = nullptr;
+    RelationMap* target = nullptr;
     if (record_.statement.captured) {
-        target = targets_.find(record_.description);
+        target = maps_.find(record_.description);
         if (target == nullptr) lack(record_.description);
     }
     pg::call([&] {
-        run_checks(batch_);
-        close_tables(batch_);
-        count_command(batch_);
+        run_checks(xact_);
+        close_tables(xact_);
+        count_command(xact_);
     });
-    const Rename renamed = apply_statement(link_, batch_.n, record_.statement, target, told_);
+    const Rename renamed = apply_statement(link_, xact_.n, record_.statement, target, told_);
     schema_was_renamed_ |= !renamed.old_schema.empty();
-    batch_.uncounted = true;
+    xact_.uncounted = true;
 }
 
 void Writer::note_sequences() {
@@ -367,7 +367,7 @@ void Writer::set_sequences() {
 }
 
 void Writer::add_truncate() {
-    Target& target = find_target(record_.description);
+    RelationMap& target = find_relation_map(record_.description);
     const TableDescription& table = target.description;
     std::optional<PartitionOfRemote> partition;
     if (target.has_branch && !table.partition_name.empty())
@@ -375,14 +375,14 @@ void Writer::add_truncate() {
                         "Delete its rows here, and resolve this record with 'skip'.");
     if (!table.partition_name.empty())
         partition = {table.partition_schema, table.partition_name, table.partition_condition};
-    truncates_.push_back({target.relation, record_.truncate_restart_identity, batch_.n, std::move(partition),
+    truncates_.push_back({target.relation, record_.truncate_restart_identity, xact_.n, std::move(partition),
                           branch_condition(target)});
 }
 
 void Writer::run_truncates() {
     if (truncates_.empty()) return;
-    pg::call([&] { close_tables(batch_); });
-    const Number n = batch_.n;
+    pg::call([&] { close_tables(xact_); });
+    const Number n = xact_.n;
     const std::vector<PendingTruncate> truncates = std::exchange(truncates_, {});
     std::vector<Oid> relations;
     bool restart = false;
@@ -393,27 +393,27 @@ void Writer::run_truncates() {
     for (const PendingTruncate& truncate : truncates) {
         if (truncate.partition) truncate_partition(truncate, relations);
         if (truncate.branch.empty()) continue;
-        for (const Oid part : parts_of(batch_, truncate.relation)) delete_rows(part, truncate.branch);
+        for (const Oid part : parts_of(xact_, truncate.relation)) delete_rows(part, truncate.branch);
     }
-    batch_.n = truncates.front().n;
+    xact_.n = truncates.front().n;
     std::vector<Oid> parts;
     for (const Oid relation : relations)
-        for (const Oid part : parts_of(batch_, relation)) parts.push_back(part);
+        for (const Oid part : parts_of(xact_, relation)) parts.push_back(part);
     if (!parts.empty()) truncate_tables(parts, restart);
     sequences_were_reset_ |= restart;
-    batch_.uncounted = true;
-    batch_.n = n;
+    xact_.uncounted = true;
+    xact_.n = n;
 }
 
 /// A partition of the remote's. `relations` are to be truncated: if the whole table is among them, that is
 /// all; our partition of the same rows becomes one of them.
 void Writer::truncate_partition(const PendingTruncate& truncate, std::vector<Oid>& relations) {
     if (std::find(relations.begin(), relations.end(), truncate.relation) != relations.end()) return;
-    batch_.n = truncate.n;
+    xact_.n = truncate.n;
     if (const std::optional<Oid> same = same_partition(truncate.relation, *truncate.partition))
         relations.push_back(*same);
     else
-        delete_rows_of(truncate.relation, parts_of(batch_, truncate.relation), *truncate.partition);
+        delete_rows_of(truncate.relation, parts_of(xact_, truncate.relation), *truncate.partition);
 }
 
 }  // namespace onerepl::apply

@@ -3,10 +3,10 @@
 
 #include "apply/applier.h"
 #include "apply/copy/refresh_windows.h"
-#include "apply/rows/target.h"
-#include "apply/statement.h"
+#include "apply/rows/relation_map.h"
+#include "apply/told_statement.h"
 #include "apply/tables/partition_of_remote.h"
-#include "apply/tables/targets.h"
+#include "apply/tables/relation_maps.h"
 
 #include <map>
 
@@ -19,7 +19,7 @@ struct LackingDescription {
 
 class Writer {
   public:
-    explicit Writer(int link) : link_(link), targets_(link), windows_(link) {}
+    explicit Writer(int link) : link_(link), maps_(link), windows_(link) {}
 
     /// In a fresh transaction with SPI connected. `memory_holds` and `untold`: see Options.
     void begin(bool memory_holds, const std::vector<std::uint64_t>& untold);
@@ -36,17 +36,17 @@ class Writer {
     /// Rows that are still kept back begin with this number; 0: none are.
     Number oldest_pending() const;
     /// The number that the latest error belongs to, as far as known.
-    Number current() const { return batch_.n; }
+    Number current() const { return xact_.n; }
 
     /// For subtransactions: begins (after settle) and, if it was rolled back, forgets what it opened.
-    std::size_t mark() const { return batch_.check_count; }
+    std::size_t mark() const { return xact_.check_count; }
     void roll_back_to(std::size_t mark);
     /// Makes the deferred checks from number `i` on; the caller handles errors and goes on with the next.
-    std::size_t check_count() const { return batch_.check_count; }
+    std::size_t check_count() const { return xact_.check_count; }
     void run_check(std::size_t i);
-    void forget_checks() { batch_.check_count = 0; }
+    void forget_checks() { xact_.check_count = 0; }
 
-    Targets& targets() { return targets_; }
+    RelationMaps& maps() { return maps_; }
 
   private:
     struct PendingTruncate {
@@ -56,18 +56,18 @@ class Writer {
         std::optional<PartitionOfRemote> partition;
         std::string branch;  // the condition of its rows; empty: all are
     };
-    Target& find_target(std::uint64_t id);
-    void match(Target& target);
-    void guard(Target& target);
+    RelationMap& find_relation_map(std::uint64_t id);
+    void match(RelationMap& target);
+    void guard(RelationMap& target);
     void write_row_record();
-    bool is_left_to_copy(const Target& target) const;
+    bool is_left_to_copy(const RelationMap& target) const;
     void write_chunk_record();
     void leave_out(const IncomingRecord& incoming);
     void skip_chunk();
-    void tell_if_ahead();
+    void report_if_ahead();
     bool may_be_ahead(Oid relation);
     [[noreturn]] void lack(std::uint64_t description) const;
-    Target& described(std::uint64_t description);
+    RelationMap& described(std::uint64_t description);
     void verify();
     void describe();
     void write_statement();
@@ -79,8 +79,8 @@ class Writer {
     void truncate_partition(const PendingTruncate& truncate, std::vector<Oid>& relations);
 
     int link_;
-    Targets targets_;
-    Batch batch_;
+    RelationMaps maps_;
+    ApplyTransaction xact_;
     Record record_;
     Record row_of_chunk_;
     RefreshWindows windows_;

@@ -2,7 +2,7 @@
 // PostgreSQL's messages.
 #include "capture/captured_table.h"
 
-#include "capture/description.h"
+#include "capture/description_store.h"
 #include "capture/row_filters.h"
 #include "capture/tracked.h"
 #include "capture/transaction_log.h"

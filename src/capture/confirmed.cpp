@@ -43,7 +43,7 @@ std::int64_t least_confirmed() {
     return least;
 }
 
-enum class Answer { no, yes, look_further };
+enum class Answer { no, yes, check_further };
 
 /// What one batch with numbers up to `confirmed` tells. `transactions` is its encoded list.
 Answer ask_list(ByteView transactions, Number first, std::uint64_t xid, Number confirmed) {
@@ -51,7 +51,7 @@ Answer ask_list(ByteView transactions, Number first, std::uint64_t xid, Number c
     if (!decoded) throw pg::Error("XX001", "a batch of the onerepl log is damaged");
     for (const log::NumberedTransaction& transaction : *decoded)
         if (transaction.xid == xid) return transaction.last() <= confirmed ? Answer::yes : Answer::no;
-    return Answer::look_further;
+    return Answer::check_further;
 }
 
 /// One row of onerepl.batch, in plain memory.
@@ -86,7 +86,7 @@ Answer ask_batch(const BatchRow& batch, std::uint64_t xid, Number confirmed) {
                         VARSIZE_ANY_EXHDR(batch.transactions)};
     const Answer answer = ask_list(list, batch.first, xid, confirmed);
     // A snapshot shows exactly the transactions of its batch and of those before.
-    if (answer == Answer::look_further && batch.has_snapshot && batch.last <= confirmed)
+    if (answer == Answer::check_further && batch.has_snapshot && batch.last <= confirmed)
         return batch.snapshot_shows_it ? Answer::yes : Answer::no;
     return answer;
 }
@@ -98,8 +98,8 @@ bool is_numbered_up_to(Number confirmed, std::uint64_t xid) {
                                       Int64GetDatum(static_cast<std::int64_t>(confirmed)));
     std::optional<store::OwnScan> scan;
     pg::call([&] { scan.emplace("batch", "batch_pkey", &key, 1); });
-    Answer answer = Answer::look_further;
-    while (answer == Answer::look_further) {
+    Answer answer = Answer::check_further;
+    while (answer == Answer::check_further) {
         const BatchRow batch = pg::call([&] { return read_batch(*scan, xid); });
         answer = batch.found ? ask_batch(batch, xid, confirmed) : Answer::no;
     }

@@ -2,7 +2,7 @@
 // they are recorded here, in the transaction of the ALTER TABLE or DROP TABLE, which lets nobody else write
 // them.
 #include "capture/captured_table.h"
-#include "capture/description.h"
+#include "capture/description_store.h"
 #include "capture/row_image.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"

@@ -3,7 +3,7 @@
 #include "capture/statement.h"
 
 #include "capture/captured_table.h"
-#include "capture/description.h"
+#include "capture/description_store.h"
 #include "capture/running_ddl.h"
 #include "capture/transaction_log.h"
 #include "log/layout.h"

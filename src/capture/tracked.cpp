@@ -12,7 +12,7 @@ namespace onerepl::capture {
 
 namespace {
 
-void look(Oid relation, Tracked* found) {
+void check(Oid relation, Tracked* found) {
     ScanKeyData key = store::scan_key(1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relation));
     store::OwnScan scan("tracked", "tracked_pkey", &key, 1);
     HeapTuple row = scan.previous();
@@ -27,10 +27,10 @@ void look(Oid relation, Tracked* found) {
 
 Tracked how_tracked(Relation relation) {
     Tracked found{};
-    look(RelationGetRelid(relation), &found);
+    check(RelationGetRelid(relation), &found);
     if (!relation->rd_rel->relispartition) return found;
     ListCell* cell;
-    foreach (cell, get_partition_ancestors(RelationGetRelid(relation))) look(lfirst_oid(cell), &found);
+    foreach (cell, get_partition_ancestors(RelationGetRelid(relation))) check(lfirst_oid(cell), &found);
     return found;
 }
 

@@ -36,9 +36,9 @@ void Central::begin(Time now) {
 }
 
 void Central::contact(Time now) {
-    if (waits_.told_silent)
+    if (waits_.reported_silent)
         journal_.write({Level::information, "P12", "the remote is in contact again", "", {}});
-    waits_.told_silent = false;
+    waits_.reported_silent = false;
     waits_.last_contact = now;
 }
 
@@ -50,7 +50,7 @@ bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> 
         // Only a link that begins at both ends has a common start. Where A has confirmations already, B has
         // lost them, or was started anew before A was: A stops when it reads that B has not started.
         if (header.confirmed != header.start || header.stop != Stop::none) {
-            tell_not_started();
+            report_not_started();
             return false;
         }
         state_.started = true;
@@ -65,10 +65,10 @@ bool Central::admit(Time now, const RemoteHeader& header, std::optional<Number> 
 }
 
 /// P9: nothing here can be stopped, but the administrator must know.
-void Central::tell_not_started() {
-    if (waits_.told_not_started) return;
+void Central::report_not_started() {
+    if (waits_.reported_not_started) return;
     fired(Rule::P9);
-    waits_.told_not_started = true;
+    waits_.reported_not_started = true;
     journal_.write(
         {Level::critical, "P9", "the remote goes on with a link that has not started here", see_status, {}});
 }
@@ -176,10 +176,10 @@ CentralHeader Central::header() const {
     return header;
 }
 
-void Central::tell_unanswered() {
+void Central::report_unanswered() {
     fired(Rule::C1b);
-    if (waits_.told_unanswered) return;
-    waits_.told_unanswered = true;
+    if (waits_.reported_unanswered) return;
+    waits_.reported_unanswered = true;
     journal_.write({Level::warning,
                     "C1b",
                     "the remote does not answer the state request",
@@ -192,19 +192,19 @@ Time Central::tick(Time now, Time heard_from) {
     const Time silent = std::max(waits_.last_contact, heard_from) + config_.reply_timeout;
     if (now < silent) {
         next = silent;
-    } else if (!waits_.told_silent) {
+    } else if (!waits_.reported_silent) {
         fired(Rule::P12);
-        waits_.told_silent = true;
+        waits_.reported_silent = true;
         journal_.write({Level::warning,
                         "P12",
                         "no contact with the remote",
                         "Check that the remote runs and that the channel works.",
                         {}});
     }
-    if (waits_.state_request_out && !waits_.told_unanswered) {
+    if (waits_.state_request_out && !waits_.reported_unanswered) {
         const Time unanswered = state_request_ends(heard_from);
         if (now < unanswered) next = std::min(next, unanswered);
-        if (now >= unanswered) tell_unanswered();
+        if (now >= unanswered) report_unanswered();
     }
     return next;
 }

@@ -67,11 +67,11 @@ struct CentralState {
 /// zero: nothing yet (a restart: the waits begin anew, P16). The caller serializes access.
 struct CentralWaits {
     bool begun;
-    bool told_silent;       // administrator knows: no contact for Tr
-    bool told_unanswered;   // administrator knows: state request unanswered
-    bool told_identical;    // journal knows that A and B are identical
-    bool told_gap;          // journal knows of missing numbers
-    bool told_not_started;  // administrator knows: A has confirmations, B has not started
+    bool reported_silent;       // administrator knows: no contact for Tr
+    bool reported_unanswered;   // administrator knows: state request unanswered
+    bool reported_identical;    // journal knows that A and B are identical
+    bool reported_gap;          // journal knows of missing numbers
+    bool reported_not_started;  // administrator knows: A has confirmations, B has not started
     bool state_request_out;
     Time last_contact;      // last authentic body
     Time last_processed;    // last message
@@ -183,7 +183,7 @@ class Central {
     void contact(Time now);
     void check_history(const RemoteHeader& header, std::optional<Number> echo);
     std::string circumstances() const;
-    void tell_not_started();
+    void report_not_started();
     bool conflicts(const Batch& batch) const;
     void learn(const Batch& batch);
     const Batch* batch_of(Number n) const;
@@ -222,7 +222,7 @@ class Central {
     Time state_request_ends(Time heard_from) const {
         return std::max(waits_.state_request_at, heard_from) + config_.reply_timeout;
     }
-    void tell_unanswered();
+    void report_unanswered();
 
     CentralConfig config_;
     CentralState state_;

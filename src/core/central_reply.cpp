@@ -39,7 +39,7 @@ Reply Central::reply(Time now, Time heard_from) {
     if (processed_) {
         // Any message from A answers a state request.
         waits_.state_request_out = false;
-        waits_.told_unanswered = false;
+        waits_.reported_unanswered = false;
         waits_.last_processed = now;
     }
     if (state_.stop != Stop::none || !state_.started || !header_) return reply;
@@ -74,9 +74,9 @@ void Central::confirm_written(RangeSet& confirmed) const {
 void Central::answer_remote_state(RangeSet& confirmed, std::vector<Missing>& missing) {
     if (!state_told_) return;
     const bool identical = header_->last == state_.written;
-    if (identical && !waits_.told_identical)
+    if (identical && !waits_.reported_identical)
         journal_.write({Level::information, "C3", "central and remote are identical", "", {}});
-    waits_.told_identical = identical;
+    waits_.reported_identical = identical;
     if (header_->confirmed < state_.written) {
         // A confirmation was lost.
         fired(Rule::P2);
@@ -104,15 +104,15 @@ void Central::ask_for_gaps(std::vector<Missing>& missing) {
     for (const HeldParts& record : state_.partial) highest = std::max(highest, record.n);
     const std::vector<Missing> gaps = missing_in({state_.written + 1, highest});
     if (gaps.empty()) {
-        waits_.told_gap = false;
+        waits_.reported_gap = false;
         return;
     }
     fired(Rule::C2c);
-    if (!waits_.told_gap) {
+    if (!waits_.reported_gap) {
         const Range hull{gaps.front().numbers.first, gaps.back().numbers.last};
         journal_.write({Level::information, "C2c", "numbers are missing before what has arrived", "", hull});
     }
-    waits_.told_gap = true;
+    waits_.reported_gap = true;
     missing.insert(missing.end(), gaps.begin(), gaps.end());
 }
 
@@ -231,7 +231,7 @@ std::optional<StateRequest> Central::ask_for_state(Time now, Time heard_from, bo
             fired(Rule::C1a);
             return std::nullopt;
         }
-        tell_unanswered();
+        report_unanswered();
     } else {
         if (now - waits_.last_processed < config_.state_query_interval) return std::nullopt;
         fired(Rule::C1c);

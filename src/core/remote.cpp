@@ -37,7 +37,7 @@ void Remote::numbered(Number last) {
 
 void Remote::set_blocked(std::optional<Number> first) {
     blocked_ = first;
-    if (told_blocked_ != blocked_) told_blocked_.reset();
+    if (reported_blocked_ != blocked_) reported_blocked_.reset();
 }
 
 void Remote::set_paused(bool paused) {
@@ -65,7 +65,7 @@ void Remote::answered(Time now, BodyId id, const CentralHeader& header, std::spa
     const BodyInFlight body = std::move(found->second);
     in_flight_.erase(found);
     last_answered_ = std::max(last_answered_, body.departure);
-    if (outage_.contact_found(now, !body.carried.empty())) tell_outage_over();
+    if (outage_.contact_found(now, !body.carried.empty())) report_outage_over();
     if (!header.taken && header.stop == Stop::none) {
         outage_.not_taken(now, body.departure, departures_);
         return settle();
@@ -196,7 +196,7 @@ void Remote::enqueue(const TransferConfirmation& confirmation) {
     }
 }
 
-void Remote::tell_outage_over() {
+void Remote::report_outage_over() {
     journal_.write({Level::information, "P16", "the central answers again", "", {}});
 }
 

@@ -195,13 +195,13 @@ class Remote {
     void mark_held(Time now);
     void enqueue(const BodyInFlight& body, std::span<const Message> messages);
     void enqueue(const TransferConfirmation& confirmation);
-    void tell_outage_over();
+    void report_outage_over();
     void became_sent(Range range, Time since, std::uint64_t departure);
     void settle();
     bool barred() const;
 
     // remote_queue.cpp: R2, R3
-    void look_at_queue(Time now);
+    void check_queue(Time now);
     void take_confirmations();
     void confirm(Number to);
     void take_requests();
@@ -231,7 +231,7 @@ class Remote {
     RangeSet numbers_in_flight() const;
     bool is_in_flight(Number n) const;
     std::uint64_t bytes_in_flight() const;
-    void tell_blocked(Number n);
+    void report_blocked(Number n);
     void note_departure(Time now, std::uint64_t departure, const Carried& carried);
     void note_confirmation_request(Time now, const std::vector<Range>& numbers);
     void forget_repeat(const CarriedParts& carried);
@@ -272,7 +272,7 @@ class Remote {
     std::uint64_t last_answered_ = 0;  // departure of the latest body that was answered
     Time last_told_ = 0;               // when `central_` was told
     Outage outage_;
-    std::optional<Number> told_blocked_;
+    std::optional<Number> reported_blocked_;
 };
 
 }  // namespace onerepl

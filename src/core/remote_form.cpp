@@ -28,7 +28,7 @@ bool is_empty(const Outgoing& outgoing) {
 }  // namespace
 
 std::optional<Outgoing> Remote::next(Time now) {
-    look_at_queue(now);
+    check_queue(now);
     if (!may_depart(now)) return std::nullopt;
     if (position_.stop == Stop::none && outage_.must_knock(now)) return Outgoing{};
     Outgoing outgoing;
@@ -40,7 +40,7 @@ std::optional<Outgoing> Remote::next(Time now) {
         if (state_is_due(now) && !carries_transfers(outgoing)) outgoing.remote_state = state_request_;
     }
     // What could not be delivered need not be any more.
-    if (is_empty(outgoing) && !resting_ && outage_.nothing_to_send()) tell_outage_over();
+    if (is_empty(outgoing) && !resting_ && outage_.nothing_to_send()) report_outage_over();
     if (is_empty(outgoing) && !keep_alive_due(now)) return std::nullopt;
     if (central_ && central_->started && central_->held > central_->written)
         outgoing.witness = std::min(central_->held, last_);
@@ -159,7 +159,7 @@ std::vector<Missing> Remote::repeats_within(const Allowance& allowed) const {
 Missing Remote::transfers_within(const Allowance& allowed) {
     Missing logged = first_logged();
     if (barred()) {
-        if (logged.numbers.first == *blocked_) tell_blocked(*blocked_);
+        if (logged.numbers.first == *blocked_) report_blocked(*blocked_);
         logged.numbers.last = std::min(logged.numbers.last, *blocked_ - 1);
     }
     logged.numbers.last = std::min(logged.numbers.last, allowed.in_any_case_to);
@@ -226,9 +226,9 @@ std::uint64_t Remote::bytes_in_flight() const {
 }
 
 /// R1b: a record in B stops the forming, and the administrator is told which.
-void Remote::tell_blocked(Number n) {
-    if (told_blocked_ == n) return;
-    told_blocked_ = n;
+void Remote::report_blocked(Number n) {
+    if (reported_blocked_ == n) return;
+    reported_blocked_ = n;
     journal_.write({Level::warning,
                     "R1b",
                     "sending stops at a blocked record",

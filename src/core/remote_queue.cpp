@@ -20,7 +20,7 @@ bool overlap(const Missing& a, const Missing& b) {
 
 /// R2 leaves a lone state request in place until a body carries the answer; R3 drops it. What R3c keeps does
 /// not count as a queue (P16).
-void Remote::look_at_queue(Time now) {
+void Remote::check_queue(Time now) {
     forget_served(now);
     if (position_.stop != Stop::none) {
         requests_.clear();

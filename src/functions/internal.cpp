@@ -1,7 +1,7 @@
 // SQL functions that the administrator's SQL functions are made of: the journal, and waking workers.
 #include "functions/arguments.h"
 #include "pg/error_boundary.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/spi.h"
 #include "shared/memory.h"
 

@@ -158,7 +158,7 @@ class Server::Implementation final : private Watcher {
     void close_expired(Time now);
     void expire_list(std::list<std::unique_ptr<Connection>>& list, Time now);
     void set_deadline_alarm(Time now);
-    void tell_observer();
+    void report_observer();
 
     Poller& poller_;
     Handler& handler_;
@@ -275,7 +275,7 @@ void Server::Implementation::turn(Time now) {
     if (deadlines_.when() != 0 && deadlines_.when() <= now) close_expired(now);
     const bool has_work = !waiting_.empty() || !state_.ready.empty();
     if (has_work || work_.when() != 0) work_.set(has_work ? now : 0);
-    tell_observer();
+    report_observer();
 }
 
 void Server::Implementation::advance_ready(Time now) {
@@ -417,7 +417,7 @@ void Server::Implementation::set_deadline_alarm(Time now) {
     deadlines_.set(next == 0 ? 0 : std::max(next, now + shortest_scan_interval));
 }
 
-void Server::Implementation::tell_observer() {
+void Server::Implementation::report_observer() {
     const std::vector<Refusal> refusals = std::exchange(state_.refusals, {});
     const auto failures = std::exchange(failures_, {});
     for (const auto& [peer, what] : failures) observer_.handler_failed(peer, what);

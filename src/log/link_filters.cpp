@@ -1,7 +1,7 @@
 // Filters: loading, evaluating, and the kind of change that is left.
 #include "log/link_filters.h"
 
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/rights.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"

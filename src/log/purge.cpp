@@ -7,7 +7,7 @@
 #include "log/numbering.h"
 #include "log/reader.h"
 #include "log/replaced_descriptions.h"
-#include "log/truncate.h"
+#include "log/empty_table.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "shared/memory.h"
@@ -54,7 +54,7 @@ Situation read_situation(int retention) {
     return situation;
 }
 
-Situation look(int retention) {
+Situation check(int retention) {
     Situation situation;
     pg::in_transaction([&] { situation = read_situation(retention); });
     return situation;
@@ -210,7 +210,7 @@ void purge_positions(const Situation& situation) {
 }  // namespace
 
 void purge_step(int retention) {
-    Situation situation = look(retention);
+    Situation situation = check(retention);
     rotate(situation);
     for (std::uint32_t table = 0; table < store::log_tables; table++)
         if (table != situation.active) purge_table(table, situation);

@@ -7,7 +7,7 @@ extern "C" {
 
 #include "core/bytes.h"
 #include "log/batch.h"
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 #include "log/encoder.h"
 #include "log/link_filters.h"
 #include "log/pack_cache.h"

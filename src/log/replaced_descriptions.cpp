@@ -51,7 +51,7 @@ std::map<std::uint64_t, Oid> find_replaced() {
 }
 
 /// Plain: all sessions look at the table's descriptions again before they write it under a new lock.
-void tell_sessions(Oid relation) {
+void report_sessions(Oid relation) {
     if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relation))) CacheInvalidateRelcacheByRelid(relation);
 }
 
@@ -68,14 +68,14 @@ std::vector<VirtualTransactionId> writers_of(Oid relation) {
 using Tables = std::vector<std::pair<std::uint64_t, Oid>>;
 
 /// Forgets those that are needed again, and gives the new ones, which all sessions are told of.
-Tables look() {
+Tables check() {
     Tables added;
     pg::in_transaction([&] {
         const std::map<std::uint64_t, Oid> found = find_replaced();
         std::erase_if(replaced, [&](const auto& entry) { return !found.contains(entry.first); });
         for (const auto& [id, relation] : found) {
             if (replaced.contains(id)) continue;
-            pg::call([relation = relation] { tell_sessions(relation); });
+            pg::call([relation = relation] { report_sessions(relation); });
             added.emplace_back(id, relation);
         }
     });
@@ -99,7 +99,7 @@ bool drop_ended_writers() {
 }  // namespace
 
 void purge_replaced_descriptions(Number confirmed) {
-    const Tables added = look();
+    const Tables added = check();
     // Only now, after the commit that tells the sessions.
     pg::in_transaction([&] {
         for (const auto& [id, relation] : added) replaced[id].writers = writers_of(relation);

@@ -112,7 +112,7 @@ void TransactionOrder::order_piece(const Piece& piece, LogTables& tables, Layout
 
     UniqueValueCollector values(layouts);
     scan_records(tables, transaction_, from_seq, packs,
-                 [&](std::int32_t, const PackedRecord& record) { values.look(record); });
+                 [&](std::int32_t, const PackedRecord& record) { values.check(record); });
     scan_records(tables, transaction_, from_seq, packs,
                  [&](std::int32_t, const PackedRecord& record) { values.collect(record); });
     order_ = order_records(records, values.take()).order;

@@ -72,7 +72,7 @@ void UniqueValueCollector::for_each_value(const PackedRecord& record, Each&& eac
     }
 }
 
-void UniqueValueCollector::look(const PackedRecord& record) {
+void UniqueValueCollector::check(const PackedRecord& record) {
     for_each_value(record, [&](std::uint64_t hash, bool taken) { (taken ? taken_ : given_up_).add(hash); });
 }
 

@@ -13,7 +13,7 @@ class UniqueValueCollector {
   public:
     explicit UniqueValueCollector(Layouts& layouts);
     /// Both use CurrentMemoryContext for scratch. Throw pg::Error.
-    void look(const PackedRecord& record);
+    void check(const PackedRecord& record);
     void collect(const PackedRecord& record);
     std::vector<UniqueValue> take() { return std::move(values_); }
 

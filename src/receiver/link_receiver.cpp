@@ -282,7 +282,7 @@ Time LinkReceiver::deaf_until() const {
     return is_writing(memory->writing) ? pg::now() : memory->writing.until;
 }
 
-Time LinkReceiver::look(Time heard_from) {
+Time LinkReceiver::check(Time heard_from) {
     const LinkLock lock(link_.id);
     if (!lock.held()) return 1 * second;
     begin_turn();

@@ -3,7 +3,7 @@
 
 #include "apply/applier.h"
 #include "core/central.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "receiver/failures.h"
 #include "receiver/incoming.h"
 #include "receiver/opener.h"
@@ -33,7 +33,7 @@ class LinkReceiver {
     /// error, what another receiver left), and tells the administrator what the time shows. Gives how long it
     /// may wait, in microseconds.
     /// `heard_from`: what came before may not have been heard (`Links::deaf_until`).
-    Time look(Time heard_from);
+    Time check(Time heard_from);
     /// Until when a receiver that wrote for this link has heard nobody; 0: never.
     Time deaf_until() const;
 

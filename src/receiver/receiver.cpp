@@ -7,7 +7,7 @@
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
-#include "receiver/housekeeping.h"
+#include "receiver/central_housekeeping.h"
 #include "receiver/links.h"
 #include "receiver/refusals.h"
 #include "shared/memory.h"
@@ -39,12 +39,12 @@ class Receiver : public http::Handler {
             Time wait = longest_wait;
             if (now >= listen_at_) open_port();
             if (server_) worker::attempt([&] { server_->turn(now); });
-            if (now >= look_at_) wait = look_and_rest();
+            if (now >= check_at_) wait = check_and_rest();
             worker::attempt([&] { refusals_.flush(now); });
             if (index_ == 0) housekeeping_.turn(now);
             poller_.arm();
-            waiter_.wait(std::min(wait, std::max<Time>(look_at_ - pg::now(), 0)));
-            look_at_ = waiter_.woken() ? 0 : look_at_;
+            waiter_.wait(std::min(wait, std::max<Time>(check_at_ - pg::now(), 0)));
+            check_at_ = waiter_.woken() ? 0 : check_at_;
             poller_.poll();
         }
     }
@@ -134,11 +134,11 @@ class Receiver : public http::Handler {
     }
 
     /// P22: an error that is nobody's is every link's, and is followed by a rest.
-    Time look_and_rest() {
+    Time check_and_rest() {
         Time wait = rest_after_failure;
         worker::Fault fault;
-        if (worker::attempt([&] { wait = look(); }, &fault)) return wait;
-        look_at_ = pg::now() + rest_after_failure;
+        if (worker::attempt([&] { wait = check(); }, &fault)) return wait;
+        check_at_ = pg::now() + rest_after_failure;
         links_.each([&](LinkReceiver& link) { link.put_off(report_of(fault)); });
         return rest_after_failure;
     }
@@ -151,7 +151,7 @@ class Receiver : public http::Handler {
     }
 
     /// Looks at all links without a body, and gives how long that can wait.
-    Time look() {
+    Time check() {
         pg::in_transaction([&] {
             if (!worker::extension_exists()) worker::finish();
             links_.load();
@@ -160,12 +160,12 @@ class Receiver : public http::Handler {
         const Time heard_from = links_.deaf_until();
         links_.each([&](LinkReceiver& link) {
             worker::Fault fault;
-            if (worker::attempt([&] { wait = std::min(wait, link.look(heard_from)); }, &fault)) return;
+            if (worker::attempt([&] { wait = std::min(wait, link.check(heard_from)); }, &fault)) return;
             wait = std::min(wait, rest_after_failure);
             link.put_off(report_of(fault));
         });
         wait = std::max(wait, 10 * millisecond);
-        look_at_ = pg::now() + wait;
+        check_at_ = pg::now() + wait;
         return wait;
     }
 
@@ -179,7 +179,7 @@ class Receiver : public http::Handler {
     std::string told_;
     std::unique_ptr<http::Server> server_;
     Housekeeping housekeeping_;
-    Time look_at_ = 0;
+    Time check_at_ = 0;
 };
 
 void run(Oid database) {

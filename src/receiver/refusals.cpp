@@ -29,15 +29,15 @@ void Refusals::handler_failed(const std::string& peer, const std::string& what) 
 void Refusals::flush(Time now) {
     pg::JournalBuffer journal;
     for (auto& [reason, kind] : kinds_) {
-        if (kind.count == 0 || (kind.told_at != 0 && now - kind.told_at < entry_interval)) continue;
+        if (kind.count == 0 || (kind.reported_at != 0 && now - kind.reported_at < entry_interval)) continue;
         std::string message = kind.count == 1 ? "a request" : std::to_string(kind.count) + " requests";
         message.append(" refused: ").append(reason).append("; last from ").append(kind.last_peer);
         journal.write({Level::warning, "P14", std::move(message), "", {}});
         kind.count = 0;
-        kind.told_at = now;
+        kind.reported_at = now;
     }
     std::erase_if(kinds_, [&](const auto& each) {
-        return each.second.count == 0 && now - each.second.told_at > entry_interval;
+        return each.second.count == 0 && now - each.second.reported_at > entry_interval;
     });
     if (!journal.empty()) pg::in_transaction([&] { journal.flush(); });
 }

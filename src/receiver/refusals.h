@@ -2,7 +2,7 @@
 #pragma once
 
 #include "http/server.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 
 #include <map>
 
@@ -24,7 +24,7 @@ class Refusals : public http::Observer {
     struct Kind {
         std::uint64_t count = 0;  // since the last entry
         std::string last_peer;
-        Time told_at = 0;
+        Time reported_at = 0;
     };
     std::map<std::string, Kind> kinds_;
 };

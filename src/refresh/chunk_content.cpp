@@ -2,7 +2,7 @@
 #include "refresh/chunk_content.h"
 
 #include "keys/digest.h"
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 

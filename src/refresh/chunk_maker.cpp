@@ -2,7 +2,7 @@
 // that gives the chunk its number, so a refresh goes on wherever it was interrupted.
 #include "refresh/chunk_maker.h"
 
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 #include "log/link_filters.h"
 #include "pg/array_text.h"
 #include "pg/clock.h"
@@ -99,16 +99,16 @@ void ChunkMaker::load_chunks_in_flight() {
 
 void ChunkMaker::note_confirmed(int link, Number confirmed) {
     const auto found = in_flight_.find(link);
-    if (found != in_flight_.end() && found->second.oldest <= confirmed) look_ = true;
+    if (found != in_flight_.end() && found->second.oldest <= confirmed) check_ = true;
 }
 
 /// A refresh comes with an order, which is counted before its transaction gives up its locks.
 bool ChunkMaker::is_expected() const {
-    return look_ || shared::sender_generation() != generation_ || (busy_ && pg::now() >= due_at_);
+    return check_ || shared::sender_generation() != generation_ || (busy_ && pg::now() >= due_at_);
 }
 
 Time ChunkMaker::time_to_wait() const {
-    if (look_) return 0;
+    if (check_) return 0;
     return busy_ ? std::max<Time>(due_at_ - pg::now(), 0) : nothing_to_do;
 }
 
@@ -125,7 +125,7 @@ bool ChunkMaker::begin() {
     layouts_.trim();
     load();
     busy_ = !work_.empty();
-    look_ = false;
+    check_ = false;
     in_flight_.clear();
     if (!busy_) return false;
     pg::call([] { pg::begin_fixed_settings(); });  // until the end of the transaction
@@ -269,13 +269,13 @@ void ChunkMaker::rolled_back() {
     marks_.clear();
     copies_.clear();
     work_.clear();
-    look_ = true;
+    check_ = true;
 }
 
 void ChunkMaker::failed(const pg::ErrorReport& report) {
     const std::uint64_t id = current_;
     // Again after a while.
-    look_ = false;
+    check_ = false;
     busy_ = true;
     generation_ = shared::sender_generation();
     due_at_ = pg::now() + retry_interval;

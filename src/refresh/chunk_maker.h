@@ -16,7 +16,7 @@ class ChunkMaker : public log::NumberingGuest {
   public:
     bool is_expected() const override;
     /// Although nothing was invalidated: the next numbering step looks.
-    void look_again() { look_ = true; }
+    void check_again() { check_ = true; }
     bool begin() override;
     std::vector<log::NumberedTransaction> before(Number first, bool changes) override;
     std::vector<log::NumberedTransaction> after(Number first) override;
@@ -70,7 +70,7 @@ class ChunkMaker : public log::NumberingGuest {
     std::uint64_t current_ = 0;  // the refresh at work, for `failed`
     Time due_at_ = 0;            // when there may be something to do next
     bool busy_ = false;          // a refresh is not at its end
-    bool look_ = true;
+    bool check_ = true;
     std::uint32_t generation_ = 0;  // shared::sender_generation when it looked
 };
 

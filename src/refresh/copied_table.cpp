@@ -1,7 +1,7 @@
 // Reads a table by its key through a cursor, and encodes rows as the log's are.
 #include "refresh/copied_table.h"
 
-#include "capture/description.h"
+#include "capture/description_store.h"
 #include "keys/digest.h"
 #include "keys/key_order.h"
 #include "log/link_filters.h"

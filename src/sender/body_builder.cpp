@@ -3,7 +3,7 @@
 
 #include "sender/body_builder.h"
 
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 
 #include <algorithm>
 

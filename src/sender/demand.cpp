@@ -3,7 +3,7 @@
 
 #include "sender/demand.h"
 
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"

@@ -4,7 +4,7 @@
 #include "core/remote.h"
 #include "http/client.h"
 #include "pg/clock.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "sender/body_builder.h"
 #include "worker/link.h"
 #include "worker/worker.h"

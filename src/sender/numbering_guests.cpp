@@ -1,7 +1,7 @@
 // The order of the guests, and whose failure it is.
 #include "sender/numbering_guests.h"
 
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 
 #include <utility>
 

@@ -19,7 +19,7 @@ class NumberingGuests : public log::NumberingGuest {
     const refresh::ChunkMaker& chunks() const { return chunks_; }
     refresh::ChunkMaker& chunks() { return chunks_; }
     /// There is a central that has not heard of them.
-    void tell_sequences_again() { sequences_.forget(); }
+    void report_sequences_again() { sequences_.forget(); }
 
   private:
     SequenceTaker sequences_;

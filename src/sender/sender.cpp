@@ -10,7 +10,7 @@
 #include "pg/spi.h"
 #include "pg/transaction.h"
 #include "sender/demand.h"
-#include "sender/housekeeping.h"
+#include "sender/remote_housekeeping.h"
 #include "sender/link_sender.h"
 #include "sender/numbering_guests.h"
 #include "shared/memory.h"
@@ -26,7 +26,7 @@ namespace onerepl::sender {
 namespace {
 
 /// The tables are looked at this often although nothing was invalidated.
-constexpr Time look_interval = 1 * second;
+constexpr Time check_interval = 1 * second;
 constexpr Time after_error = 1 * second;
 constexpr Time held_interval = 20 * millisecond;
 /// Transactions a second from which on the sender rests between steps, and the time over which they are
@@ -78,8 +78,8 @@ class Sender {
     /// What fails in one step, or for one link, keeps no other from its work, and is followed by a rest
     /// (P22).
     void turn() {
-        wants_look_ = note_generation() || wants_look_;
-        const bool look = wants_look_;
+        wants_check_ = note_generation() || wants_check_;
+        const bool look = wants_check_;
         if (pg::now() >= rest_until_) prepare();
         for (auto& [id, link] : links_) serve(*link, look);
         log::wait_for_numbers();
@@ -91,9 +91,9 @@ class Sender {
         prepared_ = worker::attempt(
             [this] {
                 if (demand_.due(pg::now()) && !find_demand()) worker::finish();
-                if (numbering_is_due(wants_look_)) number();
-                if (wants_look_) load();
-                wants_look_ = false;
+                if (numbering_is_due(wants_check_)) number();
+                if (wants_check_) load();
+                wants_check_ = false;
             },
             &fault);
         if (prepared_) return;
@@ -104,9 +104,9 @@ class Sender {
     /// True if tables that are kept in memory may have changed: links, what is blocked, refreshes.
     bool note_generation() {
         const std::uint32_t generation = shared::sender_generation();
-        const bool look = look_.due(pg::now()) || generation != generation_;
+        const bool look = check_.due(pg::now()) || generation != generation_;
         generation_ = generation;
-        if (look) guests_.chunks().look_again();
+        if (look) guests_.chunks().check_again();
         return look;
     }
 
@@ -234,7 +234,7 @@ class Sender {
         if (known && !anew) return known->update(link);
         const int id = link.id;
         links_[id] = std::make_unique<LinkSender>(std::move(link), own_id_, last_, client_);
-        guests_.tell_sequences_again();
+        guests_.report_sequences_again();
     }
 
     Time time_to_wait() {
@@ -248,7 +248,7 @@ class Sender {
         if (now < rest_until_) return rest_until_ - now;
         if (std::ranges::any_of(links_, [](const auto& entry) { return entry.second->wants_numbering(); }))
             return 0;
-        const Time wait = std::min(look_interval, held_ ? held_interval : guests_.chunks().time_to_wait());
+        const Time wait = std::min(check_interval, held_ ? held_interval : guests_.chunks().time_to_wait());
         return resting_ ? std::min(wait, std::max<Time>(number_at_ - now, 0)) : wait;
     }
 
@@ -257,12 +257,12 @@ class Sender {
     worker::Waiter waiter_;
     Housekeeping housekeeping_;
     worker::Periodic demand_{1 * second};
-    worker::Periodic look_{look_interval};
+    worker::Periodic check_{check_interval};
     std::uint32_t generation_ = 0;
-    bool wants_look_ = false;  // what changed was not looked at yet
-    bool prepared_ = false;    // the last time it was tried
-    Time rest_until_ = 0;      // after a failure of what all links need
-    bool woken_ = true;        // somebody committed since the last numbering step
+    bool wants_check_ = false;  // what changed was not looked at yet
+    bool prepared_ = false;     // the last time it was tried
+    Time rest_until_ = 0;       // after a failure of what all links need
+    bool woken_ = true;         // somebody committed since the last numbering step
     bool resting_ = false;
     bool held_ = false;   // somebody held numbering in the last step
     Time number_at_ = 0;  // not before

@@ -1,9 +1,9 @@
 // Reading sequences without nextval's locks, and telling what has moved.
 #include "sender/sequence_taker.h"
 
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 #include "pg/clock.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
 
@@ -122,7 +122,7 @@ bool SequenceTaker::is_list_other() const {
     return same != recorded_.size();
 }
 
-bool SequenceTaker::look(bool ahead) {
+bool SequenceTaker::check(bool ahead) {
     moved_.clear();
     const bool list_is_other = is_list_other() || have_all_gone();
     std::size_t seen = 0;
@@ -146,10 +146,10 @@ bool SequenceTaker::take(Number n, bool changes) {
     moved_.clear();
     complete_ = false;
     const Time now = pg::now();
-    if (now < rests_until_ || (!changes && now - looked_ < quiet_interval)) return false;
-    looked_ = now;
+    if (now < rests_until_ || (!changes && now - checked_ < quiet_interval)) return false;
+    checked_ = now;
     load();
-    const bool tells = look(changes);
+    const bool tells = check(changes);
     if (now - purged_ >= purge_interval) purge();
     if (!tells) return false;
     Record record;

@@ -52,7 +52,7 @@ class SequenceTaker {
 
     void load();
     /// False: nothing is to be told.
-    bool look(bool ahead);
+    bool check(bool ahead);
     bool is_list_other() const;
     bool have_all_gone();
     void purge();
@@ -62,7 +62,7 @@ class SequenceTaker {
     std::map<Oid, State> moved_;     // in this step
     bool complete_ = false;          // those are all
     bool maybe_all_gone_ = true;     // an earlier process may have told some that are not there any more
-    Time looked_ = 0;
+    Time checked_ = 0;
     Time purged_ = 0;
     Time rests_until_ = 0;
 };

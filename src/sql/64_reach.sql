@@ -298,7 +298,7 @@ COMMENT ON FUNCTION onerepl.why_schema_out_of_reach(int, text) IS 'The same for 
 CREATE FUNCTION onerepl.telling_link() RETURNS int
     LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_telling_link'
     SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION onerepl.telling_link() IS 'The link whose remote has told of the statement that this session executes; null: nobody''s (src/apply/told.h).';
+COMMENT ON FUNCTION onerepl.telling_link() IS 'The link whose remote has told of the statement that this session executes; null: nobody''s (src/apply/told_reach.h).';
 
 CREATE FUNCTION onerepl.may_be_dropped(relation oid) RETURNS bool
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_may_be_dropped'

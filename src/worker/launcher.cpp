@@ -29,7 +29,7 @@ namespace onerepl::launcher {
 
 namespace {
 
-constexpr Time look_again = 10 * second;
+constexpr Time check_again = 10 * second;
 constexpr Time start_interval = 1 * second;  // least time between two starts of the same worker
 
 /// All databases by name. By a plain scan: without a database of its own, a process can be sure of the shared
@@ -73,13 +73,13 @@ class Starter {
   public:
     /// Starts what is needed and does not run. Gives the time until the next look.
     Time turn(const std::vector<WantedDatabase>& databases) {
-        next_look_ = look_again;
+        next_check_ = check_again;
         std::vector<Oid> kept;
         kept.reserve(databases.size());
         for (const WantedDatabase& database : databases) kept.push_back(database.oid);
         shared::keep_only(kept);
         for (const WantedDatabase& database : databases) turn(database);
-        return next_look_;
+        return next_check_;
     }
 
   private:
@@ -89,7 +89,7 @@ class Starter {
         // A sender that ended for want of work is tried again after a while: the extension may have been
         // created.
         if (!view.sender_runs)
-            start(database, "sender", -1, view.sender_needed ? start_interval : look_again);
+            start(database, "sender", -1, view.sender_needed ? start_interval : check_again);
         for (int i = 0; i < view.receivers_wanted; i++)
             if (!view.receiver_runs[i]) start(database, "receiver", i, start_interval);
     }
@@ -97,7 +97,7 @@ class Starter {
     void start(const WantedDatabase& database, const char* kind, int index, Time interval) {
         Time& last = started_[{database.oid, index}];
         const Time wait = last == 0 ? 0 : last + interval - pg::now();
-        next_look_ = std::min(next_look_, std::max(wait, start_interval));
+        next_check_ = std::min(next_check_, std::max(wait, start_interval));
         if (wait > 0) return;
         last = pg::now();
         launch(database, kind, index);
@@ -133,7 +133,7 @@ class Starter {
     }
 
     std::map<std::pair<Oid, int>, Time> started_;
-    Time next_look_ = look_again;
+    Time next_check_ = check_again;
     bool shortage_ = false;
 };
 
@@ -143,9 +143,9 @@ void run() {
     worker::Waiter waiter(PGINVALID_SOCKET);
     Starter starter;
     for (;;) {
-        Time next_look = look_again;
-        worker::attempt([&] { next_look = starter.turn(wanted_databases()); });
-        waiter.wait(next_look);
+        Time next_check = check_again;
+        worker::attempt([&] { next_check = starter.turn(wanted_databases()); });
+        waiter.wait(next_check);
     }
 }
 

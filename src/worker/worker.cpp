@@ -5,7 +5,7 @@
 #include "pg/rights.h"
 #include "pg/settings.h"
 #include "pg/transaction.h"
-#include "worker/session.h"
+#include "worker/pinned_settings.h"
 
 #include <malloc.h>
 

@@ -59,7 +59,7 @@ void CentralNode::crash() {
     context_.clock.after(context_.random.between(millisecond, second), [this] {
         context_.trace("B", "starts: S " + std::to_string(store_.state.written));
         up_ = true;
-        look();
+        check();
     });
 }
 
@@ -291,7 +291,7 @@ void CentralNode::check_reply(const Reply& reply) const {
 
 /// A look at the queue without a body: after a restart, a decision of the administrator, or another
 /// receiver's spooling.
-void CentralNode::look() {
+void CentralNode::check() {
     if (!up_) return;
     try {
         Turn turn = begin();
@@ -326,7 +326,7 @@ void CentralNode::receive_side_by_side(const Arrival& arrival, const Answer& ans
         packet->written = seen.written;
         packet->written_hash = turn->next.hash;
         send(packet, *arrival.packet, answer);
-        look();
+        check();
     });
 }
 
@@ -351,7 +351,7 @@ void CentralNode::refuse(const Packet& request, const Answer& answer) {
 void CentralNode::pause(bool paused) {
     context_.trace("B", paused ? "pause" : "resume");
     store_.state.paused = paused;
-    look();
+    check();
 }
 
 void CentralNode::resolve() {
@@ -359,7 +359,7 @@ void CentralNode::resolve() {
     context_.trace("B", "resolve " + std::to_string(*store_.state.failed_at));
     store_.resolved.insert(*store_.state.failed_at);
     store_.state.failed_at.reset();
-    look();
+    check();
 }
 
 void CentralNode::tick() {

@@ -31,7 +31,7 @@ class CentralNode {
     void receive(std::optional<Arrival> arrival, const Answer& answer);
 
     const CentralStore& store() const { return store_; }
-    bool knows_identical() const { return waits_.told_identical; }
+    bool knows_identical() const { return waits_.reported_identical; }
     Number most_written() const { return most_written_; }
     Stop stopped() const { return store_.state.stop; }
 
@@ -63,7 +63,7 @@ class CentralNode {
     void commit(Turn& turn);
     void check_written(const CentralStore& next) const;
     void check_reply(const Reply& reply) const;
-    void look();
+    void check();
     void receive_side_by_side(const Arrival& arrival, const Answer& answer);
     void send(std::shared_ptr<Packet> packet, const Packet& request, const Answer& answer);
     void refuse(const Packet& request, const Answer& answer);

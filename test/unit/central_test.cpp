@@ -226,7 +226,7 @@ TEST_F(CentralTest, C3RemoteStateShowsThatBothAreIdentical) {
     begin(5);
     body(remote(5, 5), {RemoteState{5}});
     EXPECT_EQ(journal.count("C3"), 1);
-    EXPECT_TRUE(waits.told_identical);
+    EXPECT_TRUE(waits.reported_identical);
     body(remote(5, 5), {RemoteState{5}});
     EXPECT_EQ(journal.count("C3"), 1);
 }

@@ -3,7 +3,7 @@
 
 #include "apply/copy/key_range.h"
 #include "apply/tables/owner.h"
-#include "apply/tables/truncate.h"
+#include "apply/tables/remove_rows.h"
 #include "keys/key_order.h"
 #include "pg/array_text.h"
 #include "pg/error_boundary.h"
@@ -23,7 +23,7 @@ namespace onerepl::apply {
 
 namespace {
 
-void check_order(const Target& target, const std::vector<KeyColumn>& columns) {
+void check_order(const RelationMap& target, const std::vector<KeyColumn>& columns) {
     if (!std::all_of(columns.begin(), columns.end(), has_order))
         throw pg::Error(
             "0A000",
@@ -32,7 +32,7 @@ void check_order(const Target& target, const std::vector<KeyColumn>& columns) {
 }
 
 /// The chunk's keys as text of our types, an array for each column.
-std::vector<std::vector<std::string>> keys_of(const Target& target, const Chunk& chunk,
+std::vector<std::vector<std::string>> keys_of(const RelationMap& target, const Chunk& chunk,
                                               const std::vector<KeyColumn>& columns) {
     std::vector<std::vector<std::string>> keys(columns.size());
     std::vector<Value> row;
@@ -52,13 +52,13 @@ std::string extra_condition(const std::string& condition, const std::vector<KeyC
 
 /// Whether a look at the table may save the work: at foreign partitions it would cost as much, and need the
 /// rights of their owner.
-bool is_whole(const Target& target, const std::vector<Oid>& parts) {
+bool is_whole(const RelationMap& target, const std::vector<Oid>& parts) {
     return parts.size() == 1 && parts.front() == target.relation;
 }
 
 }  // namespace
 
-void remove_extra_rows(const Target& target, const Record& record, const std::vector<Oid>& parts) {
+void remove_extra_rows(const RelationMap& target, const Record& record, const std::vector<Oid>& parts) {
     const Chunk& chunk = record.chunk;
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     check_order(target, columns);
@@ -76,7 +76,7 @@ void remove_extra_rows(const Target& target, const Record& record, const std::ve
     });
 }
 
-bool clear_range(const Target& target, const Record& record, const std::vector<Oid>& parts) {
+bool clear_range(const RelationMap& target, const Record& record, const std::vector<Oid>& parts) {
     const std::vector<KeyColumn> columns = key_columns(target, record.chunk);
     if (!std::all_of(columns.begin(), columns.end(), has_order)) return false;
     const std::string condition = range_condition(target, columns, record.chunk);

@@ -2,7 +2,7 @@
 #include "apply/copy/key_range.h"
 
 #include "apply/rows/values.h"
-#include "apply/tables/targets.h"
+#include "apply/tables/relation_maps.h"
 #include "keys/key_order.h"
 #include "pg/array_text.h"
 #include "pg/rights.h"
@@ -15,7 +15,7 @@ extern "C" {
 
 namespace onerepl::apply {
 
-std::string text_from_remote(const Target& target, ByteView bytes) {
+std::string text_from_remote(const RelationMap& target, ByteView bytes) {
     std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return pg::call([&] {
         return static_cast<const char*>(
@@ -25,7 +25,7 @@ std::string text_from_remote(const Target& target, ByteView bytes) {
 
 namespace {
 
-std::vector<std::string> texts_from_remote(const Target& target, const std::vector<ByteView>& key) {
+std::vector<std::string> texts_from_remote(const RelationMap& target, const std::vector<ByteView>& key) {
     std::vector<std::string> texts;
     texts.reserve(key.size());
     for (const ByteView bytes : key) texts.push_back(text_from_remote(target, bytes));
@@ -47,7 +47,7 @@ bool has_order(const KeyColumn& column) {
     return true;
 }
 
-std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk) {
+std::vector<KeyColumn> key_columns(const RelationMap& target, const Chunk& chunk) {
     if (static_cast<int>(chunk.order.size()) != target.remote_key_count())
         throw pg::Error("22P03", "the chunk does not have the key of its table description");
     std::vector<KeyColumn> columns;
@@ -85,7 +85,8 @@ std::string is_between(const std::string& key, const std::vector<KeyColumn>& col
 
 }  // namespace
 
-std::string range_condition(const Target& target, const std::vector<KeyColumn>& columns, const Chunk& chunk) {
+std::string range_condition(const RelationMap& target, const std::vector<KeyColumn>& columns,
+                            const Chunk& chunk) {
     std::vector<std::string> key;
     key.reserve(columns.size());
     for (const KeyColumn& column : columns) key.push_back(keys::ordered("t." + column.name, column.order));
@@ -93,7 +94,7 @@ std::string range_condition(const Target& target, const std::vector<KeyColumn>& 
     return target.has_branch ? range + " AND " + branch_condition(target) : range;
 }
 
-std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value) {
+std::string key_text(const RelationMap& target, const KeyColumn& column, int place, const Value& value) {
     return pg::call([&] {
         bool is_null, is_varlena;
         Oid output;
@@ -106,7 +107,7 @@ std::string key_text(const Target& target, const KeyColumn& column, int place, c
     });
 }
 
-bool is_in_range(const Target& target, const std::vector<Value>& row, const std::string& from,
+bool is_in_range(const RelationMap& target, const std::vector<Value>& row, const std::string& from,
                  const std::string& to) {
     std::vector<KeyColumn> columns;
     std::vector<std::string> key;
@@ -155,7 +156,7 @@ std::string are_same_listed(const std::vector<KeyColumn>& columns) {
     return equal;
 }
 
-std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk) {
+std::vector<pg::Param> bounds_of(const RelationMap& target, const Chunk& chunk) {
     return {pg::array_text(texts_from_remote(target, chunk.from)),
             pg::array_text(texts_from_remote(target, chunk.to))};
 }

@@ -1,7 +1,7 @@
 // A chunk's range of keys as conditions on this table's rows.
 #pragma once
 
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 
 #include "pg/error_boundary.h"
 #include "pg/spi.h"
@@ -19,17 +19,18 @@ struct KeyColumn {
 };
 
 /// Text that A sent, in our encoding.
-std::string text_from_remote(const Target& target, ByteView bytes);
+std::string text_from_remote(const RelationMap& target, ByteView bytes);
 
 /// Our columns of the remote's key, in its order. 22P03 if the chunk has another one.
-std::vector<KeyColumn> key_columns(const Target& target, const Chunk& chunk);
+std::vector<KeyColumn> key_columns(const RelationMap& target, const Chunk& chunk);
 
 /// Whether our own column has the order that the remote went by.
 bool has_order(const KeyColumn& column);
 
 /// Condition on rows of the table `t`, this remote's only; its parameters $1 and $2 are `bounds_of`.
-std::string range_condition(const Target& target, const std::vector<KeyColumn>& columns, const Chunk& chunk);
-std::vector<pg::Param> bounds_of(const Target& target, const Chunk& chunk);
+std::string range_condition(const RelationMap& target, const std::vector<KeyColumn>& columns,
+                            const Chunk& chunk);
+std::vector<pg::Param> bounds_of(const RelationMap& target, const Chunk& chunk);
 
 /// Keys that are given as parameters from number `first` on, an array of texts for each column (k1, k2 ...,
 /// and those that `more` names): the FROM item `alias`, and the condition that it is the key of a row of the
@@ -41,11 +42,11 @@ std::string is_listed(const std::vector<KeyColumn>& columns);
 std::string are_same_listed(const std::vector<KeyColumn>& columns);
 
 /// A key column's value as text of our type.
-std::string key_text(const Target& target, const KeyColumn& column, int place, const Value& value);
+std::string key_text(const RelationMap& target, const KeyColumn& column, int place, const Value& value);
 
 /// Whether the key of a record's `row` is after `from` and not after `to` (texts of arrays; "{}": no
 /// bound), in the order that a repair goes by. With SPI connected.
-bool is_in_range(const Target& target, const std::vector<Value>& row, const std::string& from,
+bool is_in_range(const RelationMap& target, const std::vector<Value>& row, const std::string& from,
                  const std::string& to);
 
 /// `work` without sequential scans: the planner does not know how little of the table a chunk is.

@@ -2,7 +2,7 @@
 #include "apply/copy/refresh_windows.h"
 
 #include "apply/copy/key_range.h"
-#include "apply/tables/targets.h"
+#include "apply/tables/relation_maps.h"
 #include "pg/array_text.h"
 #include "pg/spi.h"
 
@@ -38,7 +38,7 @@ const char* state_after(const Chunk& chunk, bool has_hole) {
 }
 
 /// What names the rows, as the remote describes it.
-std::string key_of(const Target& target) {
+std::string key_of(const RelationMap& target) {
     std::vector<std::string> key;
     for (const std::size_t column : target.description.key()) {
         key.push_back(target.description.columns[column].name);
@@ -69,7 +69,7 @@ bool RefreshWindows::is_open(Oid relation) const {
     return find(relation) != nullptr;
 }
 
-const RefreshWindows::Left* RefreshWindows::left_of_part(const Target& target) const {
+const RefreshWindows::Left* RefreshWindows::left_of_part(const RelationMap& target) const {
     const Window* const window = find(target.relation);
     if (window == nullptr || !window->partial || window->key != key_of(target)) return nullptr;
     return &window->left;
@@ -77,13 +77,13 @@ const RefreshWindows::Left* RefreshWindows::left_of_part(const Target& target) c
 
 /// A chunk goes where those before it went; if the link's target has become another table meanwhile, this one
 /// gets the end of a copy only (P21).
-bool RefreshWindows::lacks_begin(const Target& target, const Chunk& chunk) const {
+bool RefreshWindows::lacks_begin(const RelationMap& target, const Chunk& chunk) const {
     if (chunk.opens || chunk.cancelled) return false;
     const Window* const window = find(target.relation);
     return window == nullptr || window->refresh != chunk.refresh;
 }
 
-void RefreshWindows::note(const Target& target, const Chunk& chunk, Number n, bool skipped) {
+void RefreshWindows::note(const RelationMap& target, const Chunk& chunk, Number n, bool skipped) {
     const std::vector<pg::Param> bounds = bounds_of(target, chunk);
     const bool has_hole = skipped || lacks_begin(target, chunk);
     pg::execute(note_chunk,

@@ -3,8 +3,8 @@
 
 #include "apply/copy/key_range.h"
 #include "apply/tables/owner.h"
-#include "apply/tables/targets.h"
-#include "apply/tables/truncate.h"
+#include "apply/tables/relation_maps.h"
+#include "apply/tables/remove_rows.h"
 #include "keys/digest.h"
 #include "keys/key_order.h"
 #include "pg/array_text.h"
@@ -31,11 +31,11 @@ struct Digest {
     bool operator==(const Digest&) const = default;
 };
 
-std::string text_of(const Target& target, const Value& value) {
+std::string text_of(const RelationMap& target, const Value& value) {
     return text_from_remote(target, value.bytes);
 }
 
-Digest digest_of_remote(const Target& target, const Chunk& chunk) {
+Digest digest_of_remote(const RelationMap& target, const Chunk& chunk) {
     std::vector<Value> row;
     ChunkRows rows(chunk.rows);
     if (!rows.next(row) || row.size() != 2) throw pg::Error("22P03", "the chunk holds no digest");
@@ -49,7 +49,7 @@ Digest digest_of_remote(const Target& target, const Chunk& chunk) {
 }
 
 /// A's rows: a list for each column of the key, and one of the rows' digests.
-std::vector<std::vector<std::string>> rows_of_remote(const Target& target, const Chunk& chunk) {
+std::vector<std::vector<std::string>> rows_of_remote(const RelationMap& target, const Chunk& chunk) {
     std::vector<std::vector<std::string>> lists(chunk.order.size() + 1);
     std::vector<Value> row;
     ChunkRows rows(chunk.rows);
@@ -61,14 +61,14 @@ std::vector<std::vector<std::string>> rows_of_remote(const Target& target, const
     return lists;
 }
 
-std::vector<std::string> names_of_compared(const Target& target) {
+std::vector<std::string> names_of_compared(const RelationMap& target) {
     std::vector<std::string> names;
     for (int i = 0; i < target.remote_column_count(); i++)
         if (!target.description.columns[i].generated) names.emplace_back(target.columns[i].name);
     return names;
 }
 
-std::vector<std::string> compared_columns(const Target& target) {
+std::vector<std::string> compared_columns(const RelationMap& target) {
     std::vector<std::string> columns = names_of_compared(target);
     for (std::string& column : columns)
         column = "t." + std::string(pg::call([&] { return quote_identifier(column.c_str()); }));
@@ -77,7 +77,7 @@ std::vector<std::string> compared_columns(const Target& target) {
 
 /// Reads the range with the rights of the table's owner, whose code may run (P19). And a foreign partition
 /// shows what is not committed yet to nobody else.
-void read_range(const Target& target, const Chunk& chunk, bool by_key, const std::string& sql,
+void read_range(const RelationMap& target, const Chunk& chunk, bool by_key, const std::string& sql,
                 const std::function<void(const pg::Row&)>& each) {
     const Oid owner = pg::call([&] { return pg::owner_of(target.relation); });
     const auto read = [&] {
@@ -89,7 +89,7 @@ void read_range(const Target& target, const Chunk& chunk, bool by_key, const std
         read();
 }
 
-Digest digest_of_ours(const Target& target, const Chunk& chunk) {
+Digest digest_of_ours(const RelationMap& target, const Chunk& chunk) {
     std::vector<KeyColumn> columns;
     if (!chunk.order.empty()) columns = key_columns(target, chunk);
     const std::string sql =
@@ -103,7 +103,7 @@ Digest digest_of_ours(const Target& target, const Chunk& chunk) {
 }
 
 /// Ours, as `rows_of_remote`.
-std::vector<std::vector<std::string>> rows_of_ours(const Target& target, const Chunk& chunk,
+std::vector<std::vector<std::string>> rows_of_ours(const RelationMap& target, const Chunk& chunk,
                                                    const std::vector<KeyColumn>& columns) {
     std::vector<std::string> selected;
     selected.reserve(columns.size() + 1);
@@ -138,7 +138,7 @@ std::string note_rows(const std::vector<KeyColumn>& columns) {
            ") AS d WHERE k.digests IS DISTINCT FROM t.digests LIMIT " + std::to_string(most_rows_named);
 }
 
-void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
+void name_rows(int link, const RelationMap& target, const Chunk& chunk, Number n) {
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     std::vector<pg::Param> parameters;
     for (const auto& list : rows_of_ours(target, chunk, columns))
@@ -149,10 +149,11 @@ void name_rows(int link, const Target& target, const Chunk& chunk, Number n) {
     parameters.emplace_back(n);
     parameters.emplace_back(pg::array_text(names_of_compared(target)));
     pg::execute(note_rows(columns).c_str(), parameters);
-    pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)", {link, pg::Param::oid(target.relation), n});
+    pg::execute("SELECT onerepl.report_differing_rows($1, $2, $3)",
+                {link, pg::Param::oid(target.relation), n});
 }
 
-std::string name_at_remote(const Target& target) {
+std::string name_at_remote(const RelationMap& target) {
     return pg::call([&] {
         return static_cast<const char*>(
             quote_qualified_identifier(target.description.schema.c_str(), target.description.name.c_str()));
@@ -165,7 +166,8 @@ struct Comparison {
     std::string equal;  // "true", "false"; empty: it was not compared
 };
 
-void note_verified(int link, const Target& target, const Chunk& chunk, Number n, const Comparison& compared) {
+void note_verified(int link, const RelationMap& target, const Chunk& chunk, Number n,
+                   const Comparison& compared) {
     const std::vector<pg::Param> bounds = bounds_of(target, chunk);
     pg::execute(
         "SELECT onerepl.note_verified($1, $2, $3, $4, $5, CAST($6 AS text[]), CAST($7 AS text[]), $8, $9,"
@@ -174,7 +176,7 @@ void note_verified(int link, const Target& target, const Chunk& chunk, Number n,
          compared.rows_remote, compared.rows_here, compared.equal, name_at_remote(target)});
 }
 
-bool can_be_compared(const Target& target, const Chunk& chunk) {
+bool can_be_compared(const RelationMap& target, const Chunk& chunk) {
     if (chunk.order.empty()) return !target.has_key();
     const std::vector<KeyColumn> columns = key_columns(target, chunk);
     return std::all_of(columns.begin(), columns.end(), has_order);
@@ -182,7 +184,7 @@ bool can_be_compared(const Target& target, const Chunk& chunk) {
 
 }  // namespace
 
-void compare_digest(int link, const Target& target, const Record& record, Number n) {
+void compare_digest(int link, const RelationMap& target, const Record& record, Number n) {
     const Chunk& chunk = record.chunk;
     if (!can_be_compared(target, chunk))
         throw pg::Error("0A000", "the key of table " + keys::name_of(target.relation) +
@@ -193,11 +195,11 @@ void compare_digest(int link, const Target& target, const Record& record, Number
     if (remote != ours && chunk.row_count > 1) name_rows(link, target, chunk, n);
 }
 
-void tell_not_compared(int link, const Target& target, const Record& record, Number n) {
+void report_not_compared(int link, const RelationMap& target, const Record& record, Number n) {
     note_verified(link, target, record.chunk, n, {"", "", ""});
 }
 
-void tell_missing(int link, const Target& target, Number n) {
+void journal_missing(int link, const RelationMap& target, Number n) {
     pg::execute(
         "SELECT onerepl.write_journal(2, $1, 'III', pg_catalog.format('table %I.%I cannot be verified: it "
         "does not exist here',"

@@ -1,7 +1,7 @@
 // The incoming row wins: what stands in its way in unique indexes and exclusion constraints is deleted (P13).
 #include "apply/rows/conflict.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/search.h"
 #include "apply/rows/table.h"
 #include "apply/rows/write.h"
@@ -123,9 +123,9 @@ restart:
 }
 
 /// Throws unless the row in table->best is of the same remote as the incoming one.
-void check_branch(const Batch& batch, Table* table, const Clash& clash, TupleTableSlot* incoming) {
-    if (batch.branch_column == nullptr) return;
-    const AttrNumber number = get_attnum(table->oid, batch.branch_column);
+void check_branch(const ApplyTransaction& xact, Table* table, const Clash& clash, TupleTableSlot* incoming) {
+    if (xact.branch_column == nullptr) return;
+    const AttrNumber number = get_attnum(table->oid, xact.branch_column);
     if (number == InvalidAttrNumber) return;
     const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(table->relation), number - 1);
     bool is_null, other_is_null;
@@ -134,14 +134,14 @@ void check_branch(const Batch& batch, Table* table, const Clash& clash, TupleTab
     const bool same = is_null || other_is_null
                           ? is_null == other_is_null
                           : datum_image_eq(branch, other, attribute->attbyval, attribute->attlen);
-    if (!same) report_other_branch(table, clash, batch.branch_column);
+    if (!same) report_other_branch(table, clash, xact.branch_column);
 }
 
 /// P22: what clashes becomes less with each round, or a trigger brings it back.
 class Progress {
   public:
-    explicit Progress(Batch& batch) {
-        count_command(batch);
+    explicit Progress(ApplyTransaction& xact) {
+        count_command(xact);
         begun_ = GetCurrentCommandId(false);
     }
     /// Triggers may change rows that are still to go, but no more of them than have gone.
@@ -159,22 +159,22 @@ class Progress {
     std::uint64_t new_rows_ = 0;
 };
 
-void remove_clashes(Batch& batch, Table* table, Clash& clash, TupleTableSlot* incoming) {
+void remove_clashes(ApplyTransaction& xact, Table* table, Clash& clash, TupleTableSlot* incoming) {
     if (!find_clash(table, clash)) return;
-    Progress progress(batch);
+    Progress progress(xact);
     do {
-        check_branch(batch, table, clash, incoming);
+        check_branch(xact, table, clash, incoming);
         std::swap(table->found, table->best);
-        if (!progress.is_made_by(table->found) || delete_row(batch, table) == Deletion::kept)
+        if (!progress.is_made_by(table->found) || delete_row(xact, table) == Deletion::kept)
             report_kept(table->oid);
         std::swap(table->found, table->best);
-        count_command(batch);
+        count_command(xact);
     } while (find_clash(table, clash));
 }
 
 }  // namespace
 
-void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const ItemPointerData* self,
+void remove_conflicts(ApplyTransaction& xact, Table* table, TupleTableSlot* slot, const ItemPointerData* self,
                       Oid only_index) {
     for (int i = 0; i < table->result->ri_NumIndices; i++) {
         Clash clash;
@@ -187,7 +187,7 @@ void remove_conflicts(Batch& batch, Table* table, TupleTableSlot* slot, const It
         if (!clash.info->ii_ReadyForInserts) continue;
         if (!asked || !is_constraint(clash.info) || !is_indexed(table, slot, clash.info)) continue;
         FormIndexDatum(clash.info, slot, table->estate, clash.values, clash.nulls);
-        if (make_keys(clash)) remove_clashes(batch, table, clash, slot);
+        if (make_keys(clash)) remove_clashes(xact, table, clash, slot);
     }
 }
 

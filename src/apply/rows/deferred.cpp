@@ -2,7 +2,7 @@
 // session_replication_role = replica; so apply checks them, when the transaction's rows are all there (P13).
 #include "apply/rows/deferred.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/conflict.h"
 #include "apply/rows/table.h"
 #include "apply/rows/write.h"
@@ -17,28 +17,28 @@ namespace onerepl::apply {
 
 namespace {
 
-void add_check(Batch& batch, const DeferredCheck& check) {
-    if (batch.check_count == batch.check_capacity) {
-        const std::size_t capacity = batch.check_capacity == 0 ? 256 : batch.check_capacity * 2;
+void add_check(ApplyTransaction& xact, const DeferredCheck& check) {
+    if (xact.check_count == xact.check_capacity) {
+        const std::size_t capacity = xact.check_capacity == 0 ? 256 : xact.check_capacity * 2;
         const Size size = capacity * sizeof(DeferredCheck);
-        batch.checks =
-            static_cast<DeferredCheck*>(batch.checks == nullptr ? MemoryContextAllocHuge(batch.memory, size)
-                                                                : repalloc_huge(batch.checks, size));
-        batch.check_capacity = capacity;
+        xact.checks =
+            static_cast<DeferredCheck*>(xact.checks == nullptr ? MemoryContextAllocHuge(xact.memory, size)
+                                                               : repalloc_huge(xact.checks, size));
+        xact.check_capacity = capacity;
     }
-    batch.checks[batch.check_count++] = check;
+    xact.checks[xact.check_count++] = check;
 }
 
-void add_checks(Batch& batch, Table* table, Oid index, ItemPointer tid, Number n) {
+void add_checks(ApplyTransaction& xact, Table* table, Oid index, ItemPointer tid, Number n) {
     DeferredCheck check;
     check.table = table->oid;
     check.index = index;
     check.tid = *tid;
-    check.overwrite = batch.overwrite;
+    check.incoming_wins = xact.incoming_wins;
     check.branch_column =
-        batch.branch_column == nullptr ? nullptr : MemoryContextStrdup(batch.memory, batch.branch_column);
+        xact.branch_column == nullptr ? nullptr : MemoryContextStrdup(xact.memory, xact.branch_column);
     check.n = n;
-    add_check(batch, check);
+    add_check(xact, check);
 }
 
 /// Fetches the living version of the row that was at `tid`, following updates that kept its index entries.
@@ -77,33 +77,33 @@ void check_index(Table* table, int number, ItemPointerData tid) {
 
 }  // namespace
 
-void defer_check(Batch& batch, Table* table, List* indexes, ItemPointer tid, Number n) {
+void defer_check(ApplyTransaction& xact, Table* table, List* indexes, ItemPointer tid, Number n) {
     ListCell* cell;
-    foreach (cell, indexes) add_checks(batch, table, lfirst_oid(cell), tid, n);
+    foreach (cell, indexes) add_checks(xact, table, lfirst_oid(cell), tid, n);
 }
 
-void defer_all_checks(Batch& batch, Table* table, ItemPointer tid, Number n) {
+void defer_all_checks(ApplyTransaction& xact, Table* table, ItemPointer tid, Number n) {
     for (int i = 0; i < table->result->ri_NumIndices; i++) {
         Relation index = table->result->ri_IndexRelationDescs[i];
         const IndexInfo* info = table->result->ri_IndexRelationInfo[i];
         if (info->ii_ReadyForInserts && !index->rd_index->indimmediate &&
             (info->ii_Unique || info->ii_ExclusionOps != nullptr))
-            add_checks(batch, table, RelationGetRelid(index), tid, n);
+            add_checks(xact, table, RelationGetRelid(index), tid, n);
     }
 }
 
-void run_check(Batch& batch, std::size_t i) {
-    const DeferredCheck check = batch.checks[i];
-    batch.n = check.n;
-    batch.branch_column = check.branch_column;
-    Table* table = open_table(batch, check.table);
+void run_check(ApplyTransaction& xact, std::size_t i) {
+    const DeferredCheck check = xact.checks[i];
+    xact.n = check.n;
+    xact.branch_column = check.branch_column;
+    Table* table = open_table(xact, check.table);
     const pg::Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
     if (fetch_living(table, check.tid)) {
-        if (check.overwrite) {
+        if (check.incoming_wins) {
             const ItemPointerData self = table->found->tts_tid;
             ExecCopySlot(table->fresh, table->found);
-            remove_conflicts(batch, table, table->fresh, &self, check.index);
+            remove_conflicts(xact, table, table->fresh, &self, check.index);
         } else {
             check_index(table, index_number(table, check.index), check.tid);
         }
@@ -113,11 +113,11 @@ void run_check(Batch& batch, std::size_t i) {
     pg::return_from(rights);
 }
 
-void run_checks(Batch& batch) {
-    flush_all(batch);
-    count_command(batch);
-    for (std::size_t i = 0; i < batch.check_count; i++) run_check(batch, i);
-    batch.check_count = 0;
+void run_checks(ApplyTransaction& xact) {
+    flush_all(xact);
+    count_command(xact);
+    for (std::size_t i = 0; i < xact.check_count; i++) run_check(xact, i);
+    xact.check_count = 0;
 }
 
 }  // namespace onerepl::apply

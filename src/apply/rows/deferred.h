@@ -5,12 +5,12 @@
 
 namespace onerepl::apply {
 
-void defer_check(Batch& batch, Table* table, List* indexes, ItemPointer tid, Number n);
+void defer_check(ApplyTransaction& xact, Table* table, List* indexes, ItemPointer tid, Number n);
 /// Notes every deferrable index of the table.
-void defer_all_checks(Batch& batch, Table* table, ItemPointer tid, Number n);
+void defer_all_checks(ApplyTransaction& xact, Table* table, ItemPointer tid, Number n);
 /// Makes the check number `i`; a violation is an error. Everything must be flushed.
-void run_check(Batch& batch, std::size_t i);
-/// Flushes, makes all checks and forgets them. An error leaves batch.n at the record that violates.
-void run_checks(Batch& batch);
+void run_check(ApplyTransaction& xact, std::size_t i);
+/// Flushes, makes all checks and forgets them. An error leaves xact.n at the record that violates.
+void run_checks(ApplyTransaction& xact);
 
 }  // namespace onerepl::apply

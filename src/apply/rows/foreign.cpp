@@ -61,7 +61,7 @@ void refresh_known() {
     known_is_stale = false;
 }
 
-bool look_for_foreign(Oid relation) {
+bool find_foreign_partitions(Oid relation) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(relation, AccessShareLock, nullptr))
         if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_FOREIGN_TABLE) return true;
@@ -206,16 +206,16 @@ void lock_position(ForeignPlace* place, Datum link) {
 }
 
 /// What identifies this start of the link, and what we know of the server's position.
-Datum link_and_known(const Batch& batch, const ForeignPlace* place, Number* known_position) {
+Datum link_and_known(const ApplyTransaction& xact, const ForeignPlace* place, Number* known_position) {
     Oid types[] = {INT4OID, TEXTOID, OIDOID};
-    Datum values[] = {Int32GetDatum(batch.link), name_of_server(place), ObjectIdGetDatum(place->table)};
+    Datum values[] = {Int32GetDatum(xact.link), name_of_server(place), ObjectIdGetDatum(place->table)};
     if (run_sql("SELECT l.challenge, f.written FROM onerepl.link AS l LEFT JOIN onerepl.foreign_position AS "
                 "f ON f.link = l.id AND f.server = $2 AND f.relation = $3 WHERE l.id = $1",
                 3, types, values) == 0)
-        elog(ERROR, "link %d is gone", batch.link);
+        elog(ERROR, "link %d is gone", xact.link);
     bool is_null;
     const Datum link = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-    MemoryContext before = MemoryContextSwitchTo(batch.memory);
+    MemoryContext before = MemoryContextSwitchTo(xact.memory);
     const Datum copy = datumCopy(link, false, UUID_LEN);
     MemoryContextSwitchTo(before);
     *known_position = number_of_result(2);
@@ -238,15 +238,15 @@ void check_position(const ForeignPlace* place, Number known_position) {
                  "by other means, delete the server's row of onerepl.foreign_position and retry.")));
 }
 
-ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
-    MemoryContext before = MemoryContextSwitchTo(batch.memory);
+ForeignPlace* open_place(ApplyTransaction& xact, Oid server, Oid table, Oid user) {
+    MemoryContext before = MemoryContextSwitchTo(xact.memory);
     ForeignPlace* place = static_cast<ForeignPlace*>(palloc0(sizeof(ForeignPlace)));
     place->server = server;
     place->table = table;
     place->user = user;
-    const pg::Rights caller = pg::become(batch.user, 0, false);
+    const pg::Rights caller = pg::become(xact.user, 0, false);
     Number known_position;
-    const Datum link = link_and_known(batch, place, &known_position);
+    const Datum link = link_and_known(xact, place, &known_position);
     place->positions = find_positions(server);
     if (!OidIsValid(place->positions)) place->positions = make_positions(server);
     grant_positions(place);
@@ -254,8 +254,8 @@ ForeignPlace* open_place(Batch& batch, Oid server, Oid table, Oid user) {
     check_position(place, known_position);
     pg::return_from(caller);
     MemoryContextSwitchTo(before);
-    place->next = batch.places;
-    batch.places = place;
+    place->next = xact.places;
+    xact.places = place;
     return place;
 }
 
@@ -269,14 +269,14 @@ const ForeignDataWrapper* wrapper_of(Oid relation) {
 }
 
 /// Whether a statement has to go there; if so, it counts as written.
-bool takes_statement(Batch& batch, Oid part, Oid owner) {
+bool takes_statement(ApplyTransaction& xact, Oid part, Oid owner) {
     if (get_rel_relkind(part) != RELKIND_FOREIGN_TABLE) return true;
     Relation partition = relation_open(part, RowExclusiveLock);
     check_foreign_partition(partition, owner);
     relation_close(partition, NoLock);
-    ForeignPlace* place = place_of(batch, part);
-    if (has_record(batch, place)) return false;
-    place->written = batch.n;
+    ForeignPlace* place = place_of(xact, part);
+    if (has_record(xact, place)) return false;
+    place->written = xact.n;
     return true;
 }
 
@@ -291,7 +291,7 @@ bool has_foreign_partitions(Oid relation) {
         const Known* const entry =
             static_cast<const Known*>(hash_search(known, &relation, HASH_FIND, &found));
         if (found) return entry->has_foreign;
-        has_foreign = look_for_foreign(relation);
+        has_foreign = find_foreign_partitions(relation);
         // What came meanwhile may be news of this very table: such an answer is not kept (P21).
         if (known_is_stale) continue;
         static_cast<Known*>(hash_search(known, &relation, HASH_ENTER, &found))->has_foreign = has_foreign;
@@ -322,21 +322,21 @@ void check_foreign_partition(Relation partition, Oid owner) {
                  errtable(partition)));
 }
 
-ForeignPlace* place_of(Batch& batch, Oid partition) {
+ForeignPlace* place_of(ApplyTransaction& xact, Oid partition) {
     const Oid server = GetForeignTable(partition)->serverid;
     const Oid table = topmost_of(partition);
-    for (ForeignPlace* place = batch.places; place != nullptr; place = place->next)
+    for (ForeignPlace* place = xact.places; place != nullptr; place = place->next)
         if (place->server == server && place->table == table) return place;
-    return open_place(batch, server, table, pg::owner_of(partition));
+    return open_place(xact, server, table, pg::owner_of(partition));
 }
 
-bool is_left_out(Batch& batch, Table* partition) {
+bool is_left_out(ApplyTransaction& xact, Table* partition) {
     if (!partition->is_foreign) return false;
-    if (partition->place == nullptr) partition->place = place_of(batch, partition->oid);
-    return has_record(batch, partition->place);
+    if (partition->place == nullptr) partition->place = place_of(xact, partition->oid);
+    return has_record(xact, partition->place);
 }
 
-List* parts_to_write(Batch& batch, Oid relation) {
+List* parts_to_write(ApplyTransaction& xact, Oid relation) {
     const bool is_part = get_rel_relkind(relation) == RELKIND_FOREIGN_TABLE;
     if (!is_part && !has_foreign_partitions(relation)) return list_make1_oid(relation);
     const Oid owner = pg::owner_of(relation);
@@ -345,24 +345,24 @@ List* parts_to_write(Batch& batch, Oid relation) {
     foreach (cell, find_all_inheritors(relation, RowExclusiveLock, nullptr)) {
         const Oid part = lfirst_oid(cell);
         if (get_rel_relkind(part) == RELKIND_PARTITIONED_TABLE) continue;
-        if (takes_statement(batch, part, owner)) parts = lappend_oid(parts, part);
+        if (takes_statement(xact, part, owner)) parts = lappend_oid(parts, part);
     }
     return parts;
 }
 
-void move_positions(Batch& batch) {
-    for (ForeignPlace* place = batch.places; place != nullptr; place = place->next) {
+void move_positions(ApplyTransaction& xact) {
+    for (ForeignPlace* place = xact.places; place != nullptr; place = place->next) {
         if (place->written <= place->held) continue;
-        const pg::Rights caller = pg::become(batch.user, 0, false);
+        const pg::Rights caller = pg::become(xact.user, 0, false);
         Number before;
-        const Datum link = link_and_known(batch, place, &before);
+        const Datum link = link_and_known(xact, place, &before);
         if (run_on_position(place, link,
                             "UPDATE onerepl_foreign.%s SET written = $4 WHERE link = $1 AND server = $2 AND "
                             "relation = $3",
                             place->written) != 1)
             elog(ERROR, "the position on foreign server %u is gone", place->server);
         Oid types[] = {INT4OID, TEXTOID, OIDOID, INT8OID};
-        Datum values[] = {Int32GetDatum(batch.link), name_of_server(place), ObjectIdGetDatum(place->table),
+        Datum values[] = {Int32GetDatum(xact.link), name_of_server(place), ObjectIdGetDatum(place->table),
                           Int64GetDatum(static_cast<int64>(place->written))};
         run_sql(
             "INSERT INTO onerepl.foreign_position AS p (link, server, relation, written) VALUES ($1, $2, "

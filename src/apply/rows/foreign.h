@@ -37,21 +37,21 @@ void check_foreign_partition(Relation partition, Oid owner);
 
 /// Where a foreign partition's rows are. The first time in a transaction it asks the server for its position,
 /// and makes the foreign table by which that is seen. 55000 if the server has lost records.
-ForeignPlace* place_of(Batch& batch, Oid partition);
+ForeignPlace* place_of(ApplyTransaction& xact, Oid partition);
 
 /// Whether the record at hand has reached this server already, so that what it does there is left out.
-inline bool has_record(const Batch& batch, const ForeignPlace* place) {
-    return place->held >= batch.n;
+inline bool has_record(const ApplyTransaction& xact, const ForeignPlace* place) {
+    return place->held >= xact.n;
 }
 
 /// The same for a partition of any kind.
-bool is_left_out(Batch& batch, Table* partition);
+bool is_left_out(ApplyTransaction& xact, Table* partition);
 
 /// What a statement about all rows of `relation` is to be executed on, so that it reaches those that the
 /// record at hand has not reached yet: `relation` itself, or its partitions if some of them are foreign.
-List* parts_to_write(Batch& batch, Oid relation);
+List* parts_to_write(ApplyTransaction& xact, Oid relation);
 
 /// Moves the positions of all servers that were written to. When all records are written.
-void move_positions(Batch& batch);
+void move_positions(ApplyTransaction& xact);
 
 }  // namespace onerepl::apply

@@ -2,7 +2,7 @@
 // first, which locks it there, and then written by its place in the table there (ctid).
 #include "apply/rows/foreign_row.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/foreign.h"
 #include "apply/rows/write.h"
 
@@ -224,11 +224,11 @@ void write_fresh(Table* table, SPIPlanPtr plan, bool with_place, const char* ver
 }
 
 /// What others may see is there, and what comes counts as written.
-void begin_writing(Batch& batch, Table* table) {
-    if (!table->buffers_inserts) flush_all(batch);
-    count_command(batch);
-    if (table->place == nullptr) table->place = place_of(batch, table->oid);
-    table->place->written = batch.n;
+void begin_writing(ApplyTransaction& xact, Table* table) {
+    if (!table->buffers_inserts) flush_all(xact);
+    count_command(xact);
+    if (table->place == nullptr) table->place = place_of(xact, table->oid);
+    table->place->written = xact.n;
 }
 
 // ---------------------------------------------------------------- the row that was found
@@ -269,9 +269,9 @@ void keep(Table* table, HeapTuple row, TupleDesc description) {
 
 }  // namespace
 
-bool find_foreign(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
-                  const bool* nulls, bool by_image) {
-    count_command(batch);
+bool find_foreign(ApplyTransaction& xact, Table* table, int count, const AttrNumber* columns,
+                  const Datum* values, const bool* nulls, bool by_image) {
+    count_command(xact);
     prepare_search(table, count, columns, by_image);
     char* flags = static_cast<char*>(palloc(count + 1));
     for (int k = 0; k < count; k++) flags[k] = nulls[k] ? 'n' : ' ';
@@ -292,22 +292,22 @@ std::uint64_t rows_found(const Table* table) {
     return table->statements->rows_found;
 }
 
-void insert_foreign(Batch& batch, Table* table) {
-    begin_writing(batch, table);
+void insert_foreign(ApplyTransaction& xact, Table* table) {
+    begin_writing(xact, table);
     ForeignStatements* statements = statements_of(table);
     if (statements->insert == nullptr) statements->insert = prepare_insert(table);
     write_fresh(table, statements->insert, false, "inserted");
 }
 
-void update_foreign(Batch& batch, Table* table) {
-    begin_writing(batch, table);
+void update_foreign(ApplyTransaction& xact, Table* table) {
+    begin_writing(xact, table);
     ForeignStatements* statements = statements_of(table);
     if (statements->update == nullptr) statements->update = prepare_update(table);
     write_fresh(table, statements->update, true, "updated");
 }
 
-void delete_foreign(Batch& batch, Table* table) {
-    begin_writing(batch, table);
+void delete_foreign(ApplyTransaction& xact, Table* table) {
+    begin_writing(xact, table);
     ForeignStatements* statements = statements_of(table);
     if (statements->remove == nullptr) statements->remove = prepare_delete(table);
     Datum place = PointerGetDatum(&table->found->tts_tid);

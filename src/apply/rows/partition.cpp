@@ -1,7 +1,7 @@
 // Partitioned tables: which partition takes a row, and where a row is found.
 #include "apply/rows/partition.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/foreign.h"
 #include "apply/rows/search.h"
 #include "apply/rows/table.h"
@@ -36,8 +36,8 @@ void prepare_routing(Table* root) {
                                RelationGetRelationName(root->relation))));
 }
 
-Table* open_partition(Batch& batch, Table* root, Oid oid) {
-    Table* partition = open_table(batch, oid);
+Table* open_partition(ApplyTransaction& xact, Table* root, Oid oid) {
+    Table* partition = open_table(xact, oid);
     if (partition->root == root->oid) return partition;
     if (partition->is_foreign) {
         partition->is_unwritable = !is_of_postgres(oid);
@@ -54,7 +54,7 @@ Table* open_partition(Batch& batch, Table* root, Oid oid) {
 }
 
 /// Opens all partitions: which one takes a row is found out by asking each.
-void open_leaves(Batch& batch, Table* root) {
+void open_leaves(ApplyTransaction& xact, Table* root) {
     if (root->leaves != nullptr) return;
     List* all = find_all_inheritors(root->oid, RowExclusiveLock, nullptr);
     Table** leaves =
@@ -64,7 +64,7 @@ void open_leaves(Batch& batch, Table* root) {
         foreach (cell, all) {
             const char kind = get_rel_relkind(lfirst_oid(cell));
             if (kind != (foreign ? RELKIND_FOREIGN_TABLE : RELKIND_RELATION)) continue;
-            leaves[root->leaf_count++] = open_partition(batch, root, lfirst_oid(cell));
+            leaves[root->leaf_count++] = open_partition(xact, root, lfirst_oid(cell));
         }
     root->leaves = leaves;
 }
@@ -78,8 +78,8 @@ void open_leaves(Batch& batch, Table* root) {
 }
 
 /// The executor's own routing would prepare foreign partitions for a statement that there is none of.
-Table* route_by_conditions(Batch& batch, Table* root, TupleTableSlot* slot) {
-    open_leaves(batch, root);
+Table* route_by_conditions(ApplyTransaction& xact, Table* root, TupleTableSlot* slot) {
+    open_leaves(xact, root);
     for (int i = 0; i < root->leaf_count; i++) {
         Table* partition = root->leaves[i];
         to_partition(partition, slot);
@@ -130,8 +130,8 @@ const AttrNumber* own_columns(const Table* partition, int count, const AttrNumbe
 
 }  // namespace
 
-const Bitmapset* routing_columns(Batch& batch, Table* root) {
-    open_leaves(batch, root);
+const Bitmapset* routing_columns(ApplyTransaction& xact, Table* root) {
+    open_leaves(xact, root);
     if (root->routing_columns != nullptr) return root->routing_columns;
     MemoryContext before = MemoryContextSwitchTo(root->memory);
     for (int i = 0; i < root->leaf_count; i++) add_routing_columns(root, root->leaves[i]);
@@ -139,10 +139,10 @@ const Bitmapset* routing_columns(Batch& batch, Table* root) {
     return root->routing_columns;
 }
 
-bool is_routed_by(Batch& batch, Table* root, int count, const AttrNumber* columns) {
+bool is_routed_by(ApplyTransaction& xact, Table* root, int count, const AttrNumber* columns) {
     if (root->has_foreign) {
         int column = -1;
-        while ((column = bms_next_member(routing_columns(batch, root), column)) >= 0)
+        while ((column = bms_next_member(routing_columns(xact, root), column)) >= 0)
             if (!contains(count, columns, static_cast<AttrNumber>(column))) return false;
         return true;
     }
@@ -153,8 +153,8 @@ bool is_routed_by(Batch& batch, Table* root, int count, const AttrNumber* column
     return true;
 }
 
-Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot) {
-    if (root->has_foreign) return route_by_conditions(batch, root, slot);
+Table* route_row(ApplyTransaction& xact, Table* root, TupleTableSlot* slot) {
+    if (root->has_foreign) return route_by_conditions(xact, root, slot);
     prepare_routing(root);
     MemoryContext before = MemoryContextSwitchTo(root->memory);
     ResultRelInfo* partition =
@@ -162,7 +162,7 @@ Table* route_row(Batch& batch, Table* root, TupleTableSlot* slot) {
     const Oid oid = RelationGetRelid(partition->ri_RelationDesc);
     MemoryContextSwitchTo(before);
     ResetPerTupleExprContext(root->estate);
-    return open_partition(batch, root, oid);
+    return open_partition(xact, root, oid);
 }
 
 void to_partition(Table* partition, TupleTableSlot* slot) {
@@ -191,51 +191,51 @@ void to_root(Table* partition, Table* root) {
     ExecStoreVirtualTuple(root->found);
 }
 
-bool find_in_partition(Batch& batch, Table* partition, int count, const AttrNumber* columns,
+bool find_in_partition(ApplyTransaction& xact, Table* partition, int count, const AttrNumber* columns,
                        const Datum* values, const bool* nulls, bool by_image) {
-    return find_row(batch, partition, count, own_columns(partition, count, columns), values, nulls, by_image);
+    return find_row(xact, partition, count, own_columns(partition, count, columns), values, nulls, by_image);
 }
 
-bool may_be_left_out(Batch& batch, Table* root, int count, const AttrNumber* columns, Table* likely) {
+bool may_be_left_out(ApplyTransaction& xact, Table* root, int count, const AttrNumber* columns,
+                     Table* likely) {
     if (!root->has_foreign) return false;
-    if (likely != nullptr && is_routed_by(batch, root, count, columns)) return is_left_out(batch, likely);
-    open_leaves(batch, root);
+    if (likely != nullptr && is_routed_by(xact, root, count, columns)) return is_left_out(xact, likely);
+    open_leaves(xact, root);
     for (int i = 0; i < root->leaf_count; i++)
-        if (!root->leaves[i]->is_unwritable && is_left_out(batch, root->leaves[i])) return true;
+        if (!root->leaves[i]->is_unwritable && is_left_out(xact, root->leaves[i])) return true;
     return false;
 }
 
 namespace {
 
 /// As find_partitioned, where some partitions are foreign and `likely` was looked at.
-Table* find_in_leaves(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
-                      const bool* nulls, bool by_image, const Table* likely) {
-    if (likely != nullptr && is_routed_by(batch, root, count, columns)) return nullptr;
-    open_leaves(batch, root);
+Table* find_in_leaves(ApplyTransaction& xact, Table* root, int count, const AttrNumber* columns,
+                      const Datum* values, const bool* nulls, bool by_image, const Table* likely) {
+    if (likely != nullptr && is_routed_by(xact, root, count, columns)) return nullptr;
+    open_leaves(xact, root);
     for (int i = 0; i < root->leaf_count; i++) {
         Table* partition = root->leaves[i];
-        if (partition == likely || partition->is_unwritable || is_left_out(batch, partition)) continue;
-        if (find_in_partition(batch, partition, count, columns, values, nulls, by_image)) return partition;
+        if (partition == likely || partition->is_unwritable || is_left_out(xact, partition)) continue;
+        if (find_in_partition(xact, partition, count, columns, values, nulls, by_image)) return partition;
     }
     return nullptr;
 }
 
 }  // namespace
 
-Table* find_partitioned(Batch& batch, Table* root, int count, const AttrNumber* columns, const Datum* values,
-                        const bool* nulls, bool by_image, Table* likely) {
-    if (likely != nullptr && !is_left_out(batch, likely) &&
-        find_in_partition(batch, likely, count, columns, values, nulls, by_image))
+Table* find_partitioned(ApplyTransaction& xact, Table* root, int count, const AttrNumber* columns,
+                        const Datum* values, const bool* nulls, bool by_image, Table* likely) {
+    if (likely != nullptr && !is_left_out(xact, likely) &&
+        find_in_partition(xact, likely, count, columns, values, nulls, by_image))
         return likely;
-    if (root->has_foreign)
-        return find_in_leaves(batch, root, count, columns, values, nulls, by_image, likely);
+    if (root->has_foreign) return find_in_leaves(xact, root, count, columns, values, nulls, by_image, likely);
     ListCell* cell;
     List* all = find_all_inheritors(root->oid, RowExclusiveLock, nullptr);
     foreach (cell, all) {
         if (get_rel_relkind(lfirst_oid(cell)) != RELKIND_RELATION) continue;
-        Table* partition = open_partition(batch, root, lfirst_oid(cell));
+        Table* partition = open_partition(xact, root, lfirst_oid(cell));
         if (partition != likely &&
-            find_in_partition(batch, partition, count, columns, values, nulls, by_image))
+            find_in_partition(xact, partition, count, columns, values, nulls, by_image))
             return partition;
     }
     return nullptr;

@@ -22,14 +22,14 @@ constexpr int most_pending = 50000;
 constexpr Size most_bytes = 8 << 20;
 constexpr Size most_bytes_of_all = 16 << 20;
 
-bool is_of_key(const Target& target, AttrNumber column) {
+bool is_of_key(const RelationMap& target, AttrNumber column) {
     return std::find(target.key_attributes, target.key_attributes + target.key_count, column) !=
            target.key_attributes + target.key_count;
 }
 
 /// No trigger sees the order; a row has its key alone at any time; and no value can be taken for a moment by
 /// one row after another: what is unique is of the key, which does not change.
-bool order_is_hidden(const Table* table, const Target& target) {
+bool order_is_hidden(const Table* table, const RelationMap& target) {
     if (table->is_partitioned || table->has_triggers || table->has_deferrable) return false;
     bool key_is_unique = false;
     for (int i = 0; i < table->result->ri_NumIndices; i++) {
@@ -103,7 +103,7 @@ int compare(const void* a, const void* b, void* argument) {
 }
 
 /// Which of the key's columns the index begins with; -1: none of them.
-int first_column(Relation index, const Target& target) {
+int first_column(Relation index, const RelationMap& target) {
     for (int k = 0; k < target.key_count; k++)
         if (target.key_attributes[k] == index->rd_index->indkey.values[0]) return k;
     return -1;
@@ -126,19 +126,19 @@ void sort(Table* table) {
 
 }  // namespace
 
-bool may_wait(Batch& batch, Table* table, Target& target) {
+bool may_wait(ApplyTransaction& xact, Table* table, RelationMap& target) {
     PendingUpdates& updates = table->updates;
     if (updates.target == &target) return updates.may_wait;
-    flush(batch, table);
+    flush(xact, table);
     updates.target = &target;
     updates.may_wait = target.has_key() && order_is_hidden(table, target);
     return updates.may_wait;
 }
 
-void add_pending(Batch& batch, Table* table, const PendingUpdate& update) {
+void add_pending(ApplyTransaction& xact, Table* table, const PendingUpdate& update) {
     PendingUpdates& updates = table->updates;
-    if (updates.count == most_pending || updates.bytes >= most_bytes) flush(batch, table);
-    if (batch.buffered_bytes >= most_bytes_of_all) flush_all(batch);
+    if (updates.count == most_pending || updates.bytes >= most_bytes) flush(xact, table);
+    if (xact.buffered_bytes >= most_bytes_of_all) flush_all(xact);
     if (updates.memory == nullptr)
         updates.memory =
             AllocSetContextCreate(table->memory, "onerepl pending updates", ALLOCSET_DEFAULT_SIZES);
@@ -147,13 +147,13 @@ void add_pending(Batch& batch, Table* table, const PendingUpdate& update) {
     Size bytes = sizeof(PendingUpdate);
     updates.all[updates.count++] = copy(table, update, &bytes);
     updates.bytes += bytes;
-    batch.buffered_bytes += bytes;
+    xact.buffered_bytes += bytes;
 }
 
-void write_pending(Batch& batch, Table* table) {
+void write_pending(ApplyTransaction& xact, Table* table) {
     PendingUpdates& updates = table->updates;
-    const Batch now = batch;
-    batch.overwrite = batch.tolerant = batch.copying = false;
+    const ApplyTransaction now = xact;
+    xact.incoming_wins = xact.missing_is_left_to_copy = xact.copying = false;
     ErrorContextCallback* const surrounding = error_context_stack;
     error_context_stack = nullptr;  // they are not part of the record at hand
     updates.writing = AllocSetContextCreate(table->memory, "onerepl pending update", ALLOCSET_DEFAULT_SIZES);
@@ -165,8 +165,8 @@ void write_pending(Batch& batch, Table* table) {
         CHECK_FOR_INTERRUPTS();
         MemoryContextReset(updates.writing);
         MemoryContextSwitchTo(updates.writing);
-        batch.n = updates.all[i].n;
-        write_pending_update(batch, *updates.target, table, updates.all[i]);
+        xact.n = updates.all[i].n;
+        write_pending_update(xact, *updates.target, table, updates.all[i]);
     }
     std::swap(table->fresh, updates.fresh);
     MemoryContextSwitchTo(table->memory);
@@ -175,14 +175,14 @@ void write_pending(Batch& batch, Table* table) {
     MemoryContextReset(updates.memory);
     updates.all = nullptr;
     updates.capacity = 0;
-    batch.buffered_bytes -= updates.bytes;
+    xact.buffered_bytes -= updates.bytes;
     updates.bytes = 0;
     updates.count = 0;
     error_context_stack = surrounding;
-    batch.n = now.n;
-    batch.overwrite = now.overwrite;
-    batch.tolerant = now.tolerant;
-    batch.copying = now.copying;
+    xact.n = now.n;
+    xact.incoming_wins = now.incoming_wins;
+    xact.missing_is_left_to_copy = now.missing_is_left_to_copy;
+    xact.copying = now.copying;
 }
 
 }  // namespace onerepl::apply

@@ -7,11 +7,11 @@ namespace onerepl::apply {
 
 /// Whether updates of `target` that do not change the key may wait: then nothing tells in which order they
 /// are written.
-bool may_wait(Batch& batch, Table* table, Target& target);
+bool may_wait(ApplyTransaction& xact, Table* table, RelationMap& target);
 /// Adds a copy of an update. Whatever touches the table next flushes it, but for inserts and further updates
 /// like it.
-void add_pending(Batch& batch, Table* table, const PendingUpdate& update);
+void add_pending(ApplyTransaction& xact, Table* table, const PendingUpdate& update);
 /// Writes them; for `flush`.
-void write_pending(Batch& batch, Table* table);
+void write_pending(ApplyTransaction& xact, Table* table);
 
 }  // namespace onerepl::apply

@@ -3,10 +3,10 @@
 // to win.
 #include "apply/rows/row.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/foreign.h"
 #include "apply/rows/foreign_row.h"
-#include "apply/rows/match.h"
+#include "apply/rows/map_columns.h"
 #include "apply/rows/partition.h"
 #include "apply/rows/pending.h"
 #include "apply/rows/search.h"
@@ -26,8 +26,8 @@ namespace {
 
 /// One record being written: its values as B's datums. By number of B's column - 1.
 struct Row {
-    Batch& batch;
-    Target& target;
+    ApplyTransaction& xact;
+    RelationMap& target;
     Operation operation;
     Table* table;
     const Record* record = nullptr;  // null: its values are here already
@@ -45,11 +45,11 @@ void add_context(void* argument) {
     if (row.column >= 0)
         errcontext("column \"%s\" of the %s with number %llu, table %s.%s",
                    description.columns[row.column].name.c_str(), name_of(row.operation),
-                   static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
+                   static_cast<unsigned long long>(row.xact.n), description.schema.c_str(),
                    description.name.c_str());
     else
         errcontext("%s with number %llu, table %s.%s", name_of(row.operation),
-                   static_cast<unsigned long long>(row.batch.n), description.schema.c_str(),
+                   static_cast<unsigned long long>(row.xact.n), description.schema.c_str(),
                    description.name.c_str());
 }
 
@@ -69,7 +69,7 @@ void begin_context(ErrorContextCallback& context, Row& row) {
 }
 
 void convert_row(Row& row) {
-    const Target& target = row.target;
+    const RelationMap& target = row.target;
     if (static_cast<int>(row.record->row.size()) != target.column_count) report_shape();
     const int columns = target.columns_of_table;
     row.values = static_cast<Datum*>(palloc(sizeof(Datum) * columns));
@@ -117,7 +117,7 @@ bool brings_whole_row(const Row& row) {
 }
 
 void convert_old_key(Row& row) {
-    const Target& target = row.target;
+    const RelationMap& target = row.target;
     const std::vector<Value>& old = *row.record->old_key;
     if (old.size() != (target.has_key() ? target.key.size() : target.description.columns.size()))
         report_shape();
@@ -163,7 +163,7 @@ void form_key(Row& row) {
 // ---------------------------------------------------------------- missing rows
 
 void append_key(const Row& row, StringInfo text) {
-    const Target& target = row.target;
+    const RelationMap& target = row.target;
     TupleDesc description = RelationGetDescr(row.table->relation);
     for (int k = 0; k < target.key_count; k++)
         appendStringInfo(text, "%s%s", k > 0 ? ", " : "(", target.columns[target.key_places[k]].name);
@@ -191,7 +191,7 @@ void append_key(const Row& row, StringInfo text) {
                                               : "No row with %s is present in table \"%s\".%s";
     // Otherwise a row would have been inserted.
     const char* why =
-        row.batch.overwrite && row.operation == Operation::update
+        row.xact.incoming_wins && row.operation == Operation::update
             ? " The change cannot become an insert, since it leaves out large values that did not change: "
               "skip it, and mend the table by onerepl_refresh(..., 'repair') at the remote."
             : "";
@@ -204,8 +204,8 @@ void append_key(const Row& row, StringInfo text) {
 
 /// The incoming row wins: of what may be in its way on another server, only a row with its key is known.
 void remove_same_key(Row& row, Table* partition) {
-    const Target& target = row.target;
-    if (!row.batch.overwrite || !partition->is_foreign || !target.has_key()) return;
+    const RelationMap& target = row.target;
+    if (!row.xact.incoming_wins || !partition->is_foreign || !target.has_key()) return;
     TupleTableSlot* fresh = row.table->fresh;
     Datum* key = static_cast<Datum*>(palloc(sizeof(Datum) * target.key_count));
     bool* nulls = static_cast<bool*>(palloc(sizeof(bool) * target.key_count));
@@ -213,25 +213,25 @@ void remove_same_key(Row& row, Table* partition) {
         key[k] = slot_getattr(fresh, target.key_attributes[k], &nulls[k]);
     std::uint64_t left = UINT64_MAX;
     while (
-        find_in_partition(row.batch, partition, target.key_count, target.key_attributes, key, nulls, false)) {
+        find_in_partition(row.xact, partition, target.key_count, target.key_attributes, key, nulls, false)) {
         // P22: a trigger on that server may bring the row back.
         if (rows_found(partition) >= left) report_kept(partition->oid);
         left = rows_found(partition);
-        delete_row(row.batch, partition);
+        delete_row(row.xact, partition);
     }
 }
 
 void insert_into_partition(Row& row, Table* partition) {
-    if (is_left_out(row.batch, partition)) return;
+    if (is_left_out(row.xact, partition)) return;
     remove_same_key(row, partition);
     to_partition(partition, row.table->fresh);
-    insert_row(row.batch, partition);
+    insert_row(row.xact, partition);
 }
 
 void insert_fresh(Row& row) {
     Table* table = row.table;
-    if (!table->is_partitioned) return insert_row(row.batch, table);
-    insert_into_partition(row, route_row(row.batch, table, table->fresh));
+    if (!table->is_partitioned) return insert_row(row.xact, table);
+    insert_into_partition(row, route_row(row.xact, table, table->fresh));
 }
 
 void write_insert(Row& row) {
@@ -243,19 +243,19 @@ void write_insert(Row& row) {
 
 /// The table, or the partition, in whose `found` slot the row is; null: there is none.
 Table* find_old(Row& row, Table* likely) {
-    const Target& target = row.target;
+    const RelationMap& target = row.target;
     const bool by_image = !target.has_key();
     if (row.table->is_partitioned)
-        return find_partitioned(row.batch, row.table, target.key_count, target.key_attributes, row.key,
+        return find_partitioned(row.xact, row.table, target.key_count, target.key_attributes, row.key,
                                 row.key_nulls, by_image, likely);
-    const bool found = find_row(row.batch, row.table, target.key_count, target.key_attributes, row.key,
+    const bool found = find_row(row.xact, row.table, target.key_count, target.key_attributes, row.key,
                                 row.key_nulls, by_image);
     return found ? row.table : nullptr;
 }
 
 void update_missing(Row& row) {
-    if (row.batch.tolerant && !brings_whole_row(row)) return;
-    if (!row.batch.overwrite || !brings_whole_row(row)) report_missing_row(row);
+    if (row.xact.missing_is_left_to_copy && !brings_whole_row(row)) return;
+    if (!row.xact.incoming_wins || !brings_whole_row(row)) report_missing_row(row);
     fill_fresh(row, nullptr);
     insert_fresh(row);
 }
@@ -282,7 +282,7 @@ void update_missing(Row& row) {
 
 bool tells_partition(const Row& row) {
     int column = -1;
-    while ((column = bms_next_member(routing_columns(row.batch, row.table), column)) >= 0)
+    while ((column = bms_next_member(routing_columns(row.xact, row.table), column)) >= 0)
         if (!row.given[column - 1]) return false;
     return true;
 }
@@ -292,21 +292,21 @@ bool tells_partition(const Row& row) {
 void finish_move(Row& row) {
     if (!tells_partition(row)) report_given_away(row);
     fill_fresh(row, nullptr);
-    Table* partition = route_row(row.batch, row.table, row.table->fresh);
-    if (is_left_out(row.batch, partition)) return;
+    Table* partition = route_row(row.xact, row.table, row.table->fresh);
+    if (is_left_out(row.xact, partition)) return;
     // Columns that only we have went with the old row.
     if (!brings_whole_row(row) || row.target.missing_count > 0) report_given_away(row);
     insert_into_partition(row, partition);
 }
 
 bool is_done_elsewhere(Row& row, Table* likely) {
-    return may_be_left_out(row.batch, row.table, row.target.key_count, row.target.key_attributes, likely);
+    return may_be_left_out(row.xact, row.table, row.target.key_count, row.target.key_attributes, likely);
 }
 
 /// A record must lead to the same partition whenever it is written.
 void check_routing(const Row& row) {
     for (int i = 0; i < row.target.missing_count; i++)
-        if (bms_is_member(row.target.missing[i], routing_columns(row.batch, row.table)))
+        if (bms_is_member(row.target.missing[i], routing_columns(row.xact, row.table)))
             ereport(
                 ERROR,
                 (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -338,16 +338,16 @@ bool is_same_row(const Row& row, TupleTableSlot* fresh, TupleTableSlot* old) {
 bool update_in_partitions(Row& row, Table* old) {
     to_root(old, row.table);
     fill_fresh(row, row.table->found);
-    if (row.batch.copying && is_same_row(row, row.table->fresh, row.table->found)) return true;
-    Table* partition = route_row(row.batch, row.table, row.table->fresh);
+    if (row.xact.copying && is_same_row(row, row.table->fresh, row.table->found)) return true;
+    Table* partition = route_row(row.xact, row.table, row.table->fresh);
     to_partition(partition, row.table->fresh);
-    if (partition == old) return update_row(row.batch, old);
-    const Deletion deletion = delete_row(row.batch, old);
+    if (partition == old) return update_row(row.xact, old);
+    const Deletion deletion = delete_row(row.xact, old);
     if (deletion == Deletion::kept) report_kept(old->oid);
     if (deletion == Deletion::changed) return false;
     insert_into_partition(row, partition);
     // What is buffered may point into the old row's page.
-    flush(row.batch, partition);
+    flush(row.xact, partition);
     return true;
 }
 
@@ -373,13 +373,13 @@ Table* likely_partition(Row& row) {
                       (brings_whole_row(row) || (row.table->has_foreign && tells_partition(row)));
     if (told) {
         fill_fresh(row, nullptr);
-        return route_row(row.batch, row.table, row.table->fresh);
+        return route_row(row.xact, row.table, row.table->fresh);
     }
-    if (row.batch.overwrite) return nullptr;
+    if (row.xact.incoming_wins) return nullptr;
 
-    if (!is_routed_by(row.batch, row.table, row.target.key_count, row.target.key_attributes)) return nullptr;
+    if (!is_routed_by(row.xact, row.table, row.target.key_count, row.target.key_attributes)) return nullptr;
     fill_key(row);
-    return route_row(row.batch, row.table, row.table->fresh);
+    return route_row(row.xact, row.table, row.table->fresh);
 }
 
 void update_found_row(Row& row) {
@@ -392,8 +392,8 @@ void update_found_row(Row& row) {
             done = update_in_partitions(row, old);
         } else {
             fill_fresh(row, row.table->found);
-            done = (row.batch.copying && is_same_row(row, row.table->fresh, row.table->found)) ||
-                   update_row(row.batch, row.table);
+            done = (row.xact.copying && is_same_row(row, row.table->fresh, row.table->found)) ||
+                   update_row(row.xact, row.table);
         }
         if (done) return;
         CHECK_FOR_INTERRUPTS();
@@ -403,8 +403,8 @@ void update_found_row(Row& row) {
 /// Whether the update is kept for later. Large ones would fill the memory that many small ones need.
 bool is_to_wait(const Row& row) {
     constexpr std::size_t largest = 8192;
-    if (row.record->old_key || row.batch.overwrite || row.batch.copying) return false;
-    if (!may_wait(row.batch, row.table, row.target)) return false;
+    if (row.record->old_key || row.xact.incoming_wins || row.xact.copying) return false;
+    if (!may_wait(row.xact, row.table, row.target)) return false;
     std::size_t size = 0;
     for (const Value& value : row.record->row) size += value.bytes.size();
     return size <= largest;
@@ -415,8 +415,7 @@ void write_update(Row& row) {
     convert_row(row);
     form_key(row);
     if (!waits) return update_found_row(row);
-    add_pending(row.batch, row.table,
-                {row.batch.n, row.values, row.nulls, row.given, row.key, row.key_nulls});
+    add_pending(row.xact, row.table, {row.xact.n, row.values, row.nulls, row.given, row.key, row.key_nulls});
 }
 
 void write_delete(Row& row) {
@@ -424,10 +423,10 @@ void write_delete(Row& row) {
     Table* likely = likely_partition(row);
     for (;;) {
         Table* old = find_old(row, likely);
-        if (old == nullptr && (row.batch.overwrite || is_done_elsewhere(row, likely))) return;
+        if (old == nullptr && (row.xact.incoming_wins || is_done_elsewhere(row, likely))) return;
         if (old == nullptr) report_missing_row(row);
         // A trigger may keep it: that is the administrator's own rule for deletes.
-        if (delete_row(row.batch, old) != Deletion::changed) return;
+        if (delete_row(row.xact, old) != Deletion::changed) return;
         CHECK_FOR_INTERRUPTS();
     }
 }
@@ -444,14 +443,14 @@ void write_operation(Row& row) {
     }
 }
 
-Table* table_of(Batch& batch, Target& target) {
-    if (target.table != nullptr && target.generation == batch.generation) return target.table;
-    Table* table = open_table(batch, target.relation);
+Table* table_of(ApplyTransaction& xact, RelationMap& target) {
+    if (target.table != nullptr && target.generation == xact.generation) return target.table;
+    Table* table = open_table(xact, target.relation);
     // Somebody changed the table before we got its lock. Its shape cannot change again; what else does is
-    // seen by the next batch (P22).
-    for (int tries = 0; !target.matched && tries < 3; tries++) match_target(target);
+    // seen by the next transaction (P22).
+    for (int tries = 0; !target.matched && tries < 3; tries++) map_columns(target);
     target.table = table;
-    target.generation = batch.generation;
+    target.generation = xact.generation;
     return table;
 }
 
@@ -465,8 +464,9 @@ void use_encoding(int encoding) {
 
 }  // namespace
 
-void write_pending_update(Batch& batch, Target& target, Table* table, const PendingUpdate& update) {
-    Row row{batch, target, Operation::update, table};
+void write_pending_update(ApplyTransaction& xact, RelationMap& target, Table* table,
+                          const PendingUpdate& update) {
+    Row row{xact, target, Operation::update, table};
     row.values = update.values;
     row.nulls = update.nulls;
     row.given = update.given;
@@ -478,14 +478,14 @@ void write_pending_update(Batch& batch, Target& target, Table* table, const Pend
     error_context_stack = context.previous;
 }
 
-void write_row(Batch& batch, Target& target, const Record& record) {
+void write_row(ApplyTransaction& xact, RelationMap& target, const Record& record) {
     CHECK_FOR_INTERRUPTS();
-    MemoryContextReset(batch.record_memory);
-    MemoryContext before = MemoryContextSwitchTo(batch.record_memory);
-    Row row{batch, target, record.operation, nullptr, &record};
+    MemoryContextReset(xact.record_memory);
+    MemoryContext before = MemoryContextSwitchTo(xact.record_memory);
+    Row row{xact, target, record.operation, nullptr, &record};
     ErrorContextCallback context;
     begin_context(context, row);
-    row.table = table_of(batch, target);
+    row.table = table_of(xact, target);
     const pg::Rights rights = become_owner(row.table);
     if (target.converts) use_encoding(target.encoding);
     write_operation(row);

@@ -262,10 +262,10 @@ Relation index_for(Table* table, int count, const AttrNumber* columns) {
     return table->search.index;
 }
 
-bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
+bool find_row(ApplyTransaction& xact, Table* table, int count, const AttrNumber* columns, const Datum* values,
               const bool* nulls, bool by_image) {
-    if (table->is_foreign) return find_foreign(batch, table, count, columns, values, nulls, by_image);
-    flush(batch, table);
+    if (table->is_foreign) return find_foreign(xact, table, count, columns, values, nulls, by_image);
+    flush(xact, table);
     prepare_search(table, count, columns);
     const RowSearch& search = table->search;
     const bool by_index = index_can_be_used(search, nulls);

@@ -11,7 +11,7 @@ Relation index_for(Table* table, int count, const AttrNumber* columns);
 /// Finds the row whose `columns` equal `values` (nulls equal nulls) and leaves it in table->found.
 /// `by_image`: columns make up the whole row; among equal rows one with the same bytes is preferred. What is
 /// buffered is flushed before.
-bool find_row(Batch& batch, Table* table, int count, const AttrNumber* columns, const Datum* values,
+bool find_row(ApplyTransaction& xact, Table* table, int count, const AttrNumber* columns, const Datum* values,
               const bool* nulls, bool by_image);
 /// 0: written before this transaction; else its command's number and one.
 std::uint64_t age_of(TupleTableSlot* slot);

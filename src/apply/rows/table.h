@@ -21,7 +21,7 @@ extern "C" {
 namespace onerepl::apply {
 
 struct Table;
-struct Target;
+struct RelationMap;
 struct ForeignPlace;       // foreign.h
 struct ForeignStatements;  // foreign_row.cpp
 
@@ -57,7 +57,7 @@ struct PendingUpdates {
     MemoryContext memory = nullptr;   // of `all` and what it points to
     MemoryContext writing = nullptr;  // not null: they are being written; reset with every row
     TupleTableSlot* fresh = nullptr;  // for them: the table's own may hold the row at hand
-    Target* target = nullptr;         // theirs, or the one that was asked about last
+    RelationMap* target = nullptr;    // theirs, or the one that was asked about last
     bool may_wait = false;            // those of `target`
     PendingUpdate* all = nullptr;
     int count = 0;
@@ -71,13 +71,13 @@ struct DeferredCheck {
     Oid table;
     Oid index;
     ItemPointerData tid;
-    bool overwrite;
-    const char* branch_column;  // of the batch, then; in its memory
+    bool incoming_wins;
+    const char* branch_column;  // of the transaction, then; in its memory
     Number n;
 };
 
-/// What one B transaction has open. Reset by `begin_batch`, or by forgetting it after an abort.
-struct Batch {
+/// What one B transaction has open. Reset by `begin_apply`, or by forgetting it after an abort.
+struct ApplyTransaction {
     int link = 0;                           // id in onerepl.link
     Oid user = InvalidOid;                  // the worker's own
     ForeignPlace* places = nullptr;         // servers that partitions are on, as far as asked
@@ -93,19 +93,19 @@ struct Batch {
     std::size_t check_count = 0;
     std::size_t check_capacity = 0;
     Size buffered_bytes = 0;
-    Number n = 0;            // the record at hand
-    bool overwrite = false;  // how it was resolved
-    /// With `overwrite`: rows with another value in this column are other remotes', and stay. Null: all may
+    Number n = 0;                // the record at hand
+    bool incoming_wins = false;  // how it was resolved
+    /// With `incoming_wins`: rows with another value in this column are other remotes', and stay. Null: all may
     /// go.
     const char* branch_column = nullptr;
-    /// The table is being filled by a refresh: `overwrite`, and an update that cannot make the missing row
+    /// The table is being filled by a refresh: `incoming_wins`, and an update that cannot make the missing row
     /// whole is left to the copy.
-    bool tolerant = false;
-    /// The record is a chunk of a refresh: its rows do not clash with each other, and with `overwrite` a row
+    bool missing_is_left_to_copy = false;
+    /// The record is a chunk of a refresh: its rows do not clash with each other, and with `incoming_wins` a row
     /// that is the same already is left alone.
     bool copying = false;
-    bool told_ahead = false;  // that a foreign server has what is skipped here
-    bool uncounted = false;   // something was written under the current command id
+    bool reported_ahead = false;  // that a foreign server has what is skipped here
+    bool uncounted = false;       // something was written under the current command id
 };
 
 struct Table {

@@ -1,7 +1,7 @@
 // From the wire's values to B's datums.
 #include "apply/rows/values.h"
 
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -21,7 +21,7 @@ char* terminated_copy(const Value& value) {
     return copy;
 }
 
-Datum from_text(const Target& target, const ColumnPlan& plan, const Value& value) {
+Datum from_text(const RelationMap& target, const ColumnPlan& plan, const Value& value) {
     char* text = terminated_copy(value);
     if (strlen(text) != value.bytes.size())
         ereport(ERROR, (errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
@@ -79,7 +79,7 @@ Datum from_null(const ColumnPlan& plan) {
 
 }  // namespace
 
-Datum convert_value(const Target& target, const ColumnPlan& plan, const Value& value, bool* is_null) {
+Datum convert_value(const RelationMap& target, const ColumnPlan& plan, const Value& value, bool* is_null) {
     *is_null = value.kind == ValueKind::null;
     switch (value.kind) {
         case ValueKind::null:

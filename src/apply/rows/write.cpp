@@ -2,7 +2,7 @@
 // does.
 #include "apply/rows/write.h"
 
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 #include "apply/rows/conflict.h"
 #include "apply/rows/deferred.h"
 #include "apply/rows/foreign.h"
@@ -45,26 +45,26 @@ void complete_row(Table* table) {
 
 /// Surrounds one row's work as a query of its own, so that its triggers fire at once and see what was written
 /// before.
-void begin_query(Batch& batch, Table* table) {
-    count_command(batch);
+void begin_query(ApplyTransaction& xact, Table* table) {
+    count_command(xact);
     PushActiveSnapshot(GetTransactionSnapshot());
     table->estate->es_output_cid = GetCurrentCommandId(true);
     table->estate->es_snapshot = GetActiveSnapshot();
     AfterTriggerBeginQuery();
 }
 
-void end_query(Batch& batch, Table* table) {
+void end_query(ApplyTransaction& xact, Table* table) {
     AfterTriggerEndQuery(table->estate);
     PopActiveSnapshot();
-    batch.uncounted = true;
+    xact.uncounted = true;
     ResetPerTupleExprContext(table->estate);
 }
 
-void add_index_entries(Batch& batch, Table* table, TupleTableSlot* slot, const compat::IndexUpdate* update,
-                       Number n) {
+void add_index_entries(ApplyTransaction& xact, Table* table, TupleTableSlot* slot,
+                       const compat::IndexUpdate* update, Number n) {
     if (table->result->ri_NumIndices == 0) return;
     List* doubtful = compat::insert_index_tuples(table->result, slot, table->estate, update);
-    if (doubtful != NIL) defer_check(batch, table, doubtful, &slot->tts_tid, n);
+    if (doubtful != NIL) defer_check(xact, table, doubtful, &slot->tts_tid, n);
     ResetPerTupleExprContext(table->estate);
 }
 
@@ -78,7 +78,7 @@ void make_buffer(Table* table) {
 }
 
 /// Takes the fresh slot into the buffer and gives the table another one.
-void buffer_row(Batch& batch, Table* table) {
+void buffer_row(ApplyTransaction& xact, Table* table) {
     if (table->buffered == nullptr) make_buffer(table);
     const int place = table->buffered_count;
     if (place == table->buffered_slots) {
@@ -88,31 +88,31 @@ void buffer_row(Batch& batch, Table* table) {
         table->buffered_slots++;
     }
     std::swap(table->buffered[place], table->fresh);
-    table->buffered_numbers[place] = batch.n;
+    table->buffered_numbers[place] = xact.n;
     table->buffered_count++;
     TupleTableSlot* slot = table->buffered[place];
     ExecMaterializeSlot(slot);
     bool copied;
     const Size size = ExecFetchSlotHeapTuple(slot, false, &copied)->t_len;
     table->buffered_bytes += size;
-    batch.buffered_bytes += size;
+    xact.buffered_bytes += size;
 }
 
-void write_buffered(Batch& batch, Table* table) {
-    if (table->has_triggers) begin_query(batch, table);
+void write_buffered(ApplyTransaction& xact, Table* table) {
+    if (table->has_triggers) begin_query(xact, table);
     table_multi_insert(table->relation, table->buffered, table->buffered_count, GetCurrentCommandId(true), 0,
                        nullptr);
-    batch.uncounted = true;
+    xact.uncounted = true;
     for (int i = 0; i < table->buffered_count; i++) {
-        add_index_entries(batch, table, table->buffered[i], nullptr, table->buffered_numbers[i]);
+        add_index_entries(xact, table, table->buffered[i], nullptr, table->buffered_numbers[i]);
         if (table->has_triggers)
             ExecARInsertTriggers(table->estate, table->result, table->buffered[i], NIL, nullptr);
         ExecClearTuple(table->buffered[i]);
     }
-    batch.buffered_bytes -= table->buffered_bytes;
+    xact.buffered_bytes -= table->buffered_bytes;
     table->buffered_bytes = 0;
     table->buffered_count = 0;
-    if (table->has_triggers) end_query(batch, table);
+    if (table->has_triggers) end_query(xact, table);
     ResetPerTupleExprContext(table->estate);
 }
 
@@ -157,15 +157,15 @@ void report_trigger(const char* what, Oid table) {
     pg_unreachable();
 }
 
-void insert_with_triggers(Batch& batch, Table* table) {
+void insert_with_triggers(ApplyTransaction& xact, Table* table) {
     table->fresh->tts_tableOid = table->oid;
     ExecMaterializeSlot(table->fresh);
-    begin_query(batch, table);
+    begin_query(xact, table);
     ExecSimpleRelationInsert(table->result, table->estate, table->fresh);
-    if (batch.copying && !ItemPointerIsValid(&table->fresh->tts_tid)) report_kept_out(table->oid);
+    if (xact.copying && !ItemPointerIsValid(&table->fresh->tts_tid)) report_kept_out(table->oid);
     if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
-        defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
-    end_query(batch, table);
+        defer_all_checks(xact, table, &table->fresh->tts_tid, xact.n);
+    end_query(xact, table);
     ExecClearTuple(table->fresh);
 }
 
@@ -186,8 +186,8 @@ bool lock_found(Table* table) {
                                   &failure));
 }
 
-bool update_with_triggers(Batch& batch, Table* table) {
-    begin_query(batch, table);
+bool update_with_triggers(ApplyTransaction& xact, Table* table) {
+    begin_query(xact, table);
     const bool locked = lock_found(table);
     if (locked) {
         table->fresh->tts_tableOid = table->oid;
@@ -196,18 +196,18 @@ bool update_with_triggers(Batch& batch, Table* table) {
         const ItemPointerData tid = table->found->tts_tid;
         ExecSimpleRelationUpdate(table->result, table->estate, &table->recheck, table->found, table->fresh);
         // A copy ends with the remote's rows or with a failure; what a trigger makes of changes is its rule.
-        if (batch.copying && may_keep(table, CMD_UPDATE) && is_still_there(table, tid))
+        if (xact.copying && may_keep(table, CMD_UPDATE) && is_still_there(table, tid))
             report_kept(table->oid);
         if (table->has_deferrable && ItemPointerIsValid(&table->fresh->tts_tid))
-            defer_all_checks(batch, table, &table->fresh->tts_tid, batch.n);
+            defer_all_checks(xact, table, &table->fresh->tts_tid, xact.n);
     }
-    end_query(batch, table);
+    end_query(xact, table);
     if (locked) ExecClearTuple(table->fresh);
     return locked;
 }
 
-Deletion delete_with_triggers(Batch& batch, Table* table) {
-    begin_query(batch, table);
+Deletion delete_with_triggers(ApplyTransaction& xact, Table* table) {
+    begin_query(xact, table);
     Deletion result = lock_found(table) ? Deletion::done : Deletion::changed;
     if (result == Deletion::done) {
         const ItemPointerData tid = table->found->tts_tid;
@@ -215,64 +215,64 @@ Deletion delete_with_triggers(Batch& batch, Table* table) {
         ExecSimpleRelationDelete(table->result, table->estate, &table->recheck, table->found);
         if (may_keep(table, CMD_DELETE) && is_still_there(table, tid)) result = Deletion::kept;
     }
-    end_query(batch, table);
+    end_query(xact, table);
     return result;
 }
 
 /// Triggers may look at other tables, so what is buffered for these is written first.
-void show_others(Batch& batch, Table* table) {
-    if (!table->buffers_inserts) flush_all(batch);
+void show_others(ApplyTransaction& xact, Table* table) {
+    if (!table->buffers_inserts) flush_all(xact);
 }
 
 }  // namespace
 
-void insert_row(Batch& batch, Table* table) {
-    if (table->is_foreign) return insert_foreign(batch, table);
-    show_others(batch, table);
-    if (batch.overwrite && !batch.copying) flush(batch, table);
-    if (batch.overwrite || table->buffers_inserts) complete_row(table);
-    if (batch.overwrite) remove_conflicts(batch, table, table->fresh, nullptr, InvalidOid);
-    if (!table->buffers_inserts) return insert_with_triggers(batch, table);
-    buffer_row(batch, table);
-    if ((batch.overwrite && !batch.copying) || table->buffered_count == buffered_rows ||
+void insert_row(ApplyTransaction& xact, Table* table) {
+    if (table->is_foreign) return insert_foreign(xact, table);
+    show_others(xact, table);
+    if (xact.incoming_wins && !xact.copying) flush(xact, table);
+    if (xact.incoming_wins || table->buffers_inserts) complete_row(table);
+    if (xact.incoming_wins) remove_conflicts(xact, table, table->fresh, nullptr, InvalidOid);
+    if (!table->buffers_inserts) return insert_with_triggers(xact, table);
+    buffer_row(xact, table);
+    if ((xact.incoming_wins && !xact.copying) || table->buffered_count == buffered_rows ||
         table->buffered_bytes >= buffered_bytes_of_table)
-        flush(batch, table);
-    else if (batch.buffered_bytes >= buffered_bytes_of_all)
-        flush_all(batch);
+        flush(xact, table);
+    else if (xact.buffered_bytes >= buffered_bytes_of_all)
+        flush_all(xact);
 }
 
-bool update_row(Batch& batch, Table* table) {
-    if (table->is_foreign) return update_foreign(batch, table), true;
-    show_others(batch, table);
-    count_command(batch);
+bool update_row(ApplyTransaction& xact, Table* table) {
+    if (table->is_foreign) return update_foreign(xact, table), true;
+    show_others(xact, table);
+    count_command(xact);
     check_identity(table);
-    if (batch.overwrite || !table->has_triggers) complete_row(table);
-    if (batch.overwrite) remove_conflicts(batch, table, table->fresh, &table->found->tts_tid, InvalidOid);
-    if (table->has_triggers) return update_with_triggers(batch, table);
+    if (xact.incoming_wins || !table->has_triggers) complete_row(table);
+    if (xact.incoming_wins) remove_conflicts(xact, table, table->fresh, &table->found->tts_tid, InvalidOid);
+    if (table->has_triggers) return update_with_triggers(xact, table);
     TM_FailureData failure;
     compat::IndexUpdate update;
     ItemPointerData tid = table->found->tts_tid;
     if (!judge(compat::update_tuple(table->relation, &tid, table->fresh, &failure, &update))) return false;
-    batch.uncounted = true;
-    if (update.needed) add_index_entries(batch, table, table->fresh, &update, batch.n);
+    xact.uncounted = true;
+    if (update.needed) add_index_entries(xact, table, table->fresh, &update, xact.n);
     table->latest = table->fresh->tts_tid;
     ExecClearTuple(table->fresh);
     ResetPerTupleExprContext(table->estate);
     return true;
 }
 
-Deletion delete_row(Batch& batch, Table* table) {
-    if (table->is_foreign) return delete_foreign(batch, table), Deletion::done;
-    show_others(batch, table);
-    count_command(batch);
-    if (table->has_triggers) return delete_with_triggers(batch, table);
+Deletion delete_row(ApplyTransaction& xact, Table* table) {
+    if (table->is_foreign) return delete_foreign(xact, table), Deletion::done;
+    show_others(xact, table);
+    count_command(xact);
+    if (table->has_triggers) return delete_with_triggers(xact, table);
     check_identity(table);
     TM_FailureData failure;
     ItemPointerData tid = table->found->tts_tid;
     if (!judge(table_tuple_delete(table->relation, &tid, GetCurrentCommandId(true), InvalidSnapshot,
                                   InvalidSnapshot, true, &failure, false)))
         return Deletion::changed;
-    batch.uncounted = true;
+    xact.uncounted = true;
     return Deletion::done;
 }
 
@@ -281,30 +281,30 @@ void report_kept(Oid table) {
     pg_unreachable();
 }
 
-void flush(Batch& batch, Table* table) {
+void flush(ApplyTransaction& xact, Table* table) {
     const bool has_updates = table->updates.count > 0 && table->updates.writing == nullptr;
     if (table->buffered_count == 0 && !has_updates) return;
     const pg::Rights rights = become_owner(table);
     MemoryContext before = MemoryContextSwitchTo(GetPerTupleMemoryContext(table->estate));
     // The updates may be of rows that are buffered. A row that was inserted after an update is none that the
     // update could mean.
-    if (table->buffered_count > 0) write_buffered(batch, table);
-    if (has_updates) write_pending(batch, table);
+    if (table->buffered_count > 0) write_buffered(xact, table);
+    if (has_updates) write_pending(xact, table);
     MemoryContextSwitchTo(before);
     pg::return_from(rights);
 }
 
-void flush_all(Batch& batch) {
-    if (batch.buffered_bytes == 0) return;
-    for (Table* table = batch.first; table != nullptr; table = table->next) flush(batch, table);
+void flush_all(ApplyTransaction& xact) {
+    if (xact.buffered_bytes == 0) return;
+    for (Table* table = xact.first; table != nullptr; table = table->next) flush(xact, table);
 }
 
-Number oldest_buffered(const Batch& batch) {
+Number oldest_buffered(const ApplyTransaction& xact) {
     Number oldest = 0;
     const auto consider = [&](int count, Number n) {
         if (count > 0 && (oldest == 0 || n < oldest)) oldest = n;
     };
-    for (Table* table = batch.first; table != nullptr; table = table->next) {
+    for (Table* table = xact.first; table != nullptr; table = table->next) {
         consider(table->buffered_count, table->buffered_count > 0 ? table->buffered_numbers[0] : 0);
         consider(table->updates.count, table->updates.oldest);
     }

@@ -11,15 +11,15 @@ extern "C" {
 
 namespace onerepl::apply {
 
-std::vector<Oid> parts_of(Batch& batch, Oid relation) {
+std::vector<Oid> parts_of(ApplyTransaction& xact, Oid relation) {
     std::vector<Oid> parts;
     ListCell* cell;
-    foreach (cell, pg::call([&] { return parts_to_write(batch, relation); }))
+    foreach (cell, pg::call([&] { return parts_to_write(xact, relation); }))
         parts.push_back(lfirst_oid(cell));
     return parts;
 }
 
-bool is_ahead(Batch& batch, Oid relation) {
+bool is_ahead(ApplyTransaction& xact, Oid relation) {
     return pg::call([&] {
         bool ahead = false;
         if (!has_foreign_partitions(relation)) return ahead;
@@ -27,7 +27,7 @@ bool is_ahead(Batch& batch, Oid relation) {
         foreach (cell, find_all_inheritors(relation, RowExclusiveLock, nullptr)) {
             const Oid part = lfirst_oid(cell);
             if (get_rel_relkind(part) == RELKIND_FOREIGN_TABLE && is_of_postgres(part))
-                ahead |= has_record(batch, place_of(batch, part));
+                ahead |= has_record(xact, place_of(xact, part));
         }
         return ahead;
     });

@@ -8,9 +8,9 @@
 namespace onerepl::apply {
 
 /// `parts_to_write`. Throws pg::Error.
-std::vector<Oid> parts_of(Batch& batch, Oid relation);
+std::vector<Oid> parts_of(ApplyTransaction& xact, Oid relation);
 
 /// Whether a server that has partitions of `relation` has the record at hand already. Throws pg::Error.
-bool is_ahead(Batch& batch, Oid relation);
+bool is_ahead(ApplyTransaction& xact, Oid relation);
 
 }  // namespace onerepl::apply

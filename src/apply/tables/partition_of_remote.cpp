@@ -2,7 +2,7 @@
 #include "apply/tables/partition_of_remote.h"
 
 #include "apply/tables/owner.h"
-#include "apply/tables/truncate.h"
+#include "apply/tables/remove_rows.h"
 #include "pg/error_boundary.h"
 #include "pg/expression.h"
 #include "pg/partition_condition.h"

@@ -1,7 +1,7 @@
 // Asking the one decision about what a link may write.
 #include "apply/tables/reach.h"
 
-#include "apply/rows/match.h"
+#include "apply/rows/map_columns.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -17,7 +17,7 @@ struct Refusal {
     std::string hint;
 };
 
-Refusal decide(int link, const Target& target, Oid relation) {
+Refusal decide(int link, const RelationMap& target, Oid relation) {
     Refusal refusal;
     pg::query(
         "SELECT reason, hint FROM onerepl.why_out_of_reach($1, $2, $3, $4, $5, $6)",
@@ -28,7 +28,7 @@ Refusal decide(int link, const Target& target, Oid relation) {
     return refusal;
 }
 
-std::string name_of(const Target& target) {
+std::string name_of(const RelationMap& target) {
     return pg::call([&] {
         return static_cast<const char*>(
             quote_qualified_identifier(target.schema.c_str(), target.name.c_str()));
@@ -41,7 +41,7 @@ std::string name_of_link(int link) {
 
 }  // namespace
 
-Oid reach(int link, Target& target) {
+Oid reach(int link, RelationMap& target) {
     target.reached = InvalidOid;
     const Oid relation = pg::call([&] { return find_relation(target, NoLock); });
     const Refusal refusal = decide(link, target, relation);
@@ -53,7 +53,7 @@ Oid reach(int link, Target& target) {
     return target.reached = relation;
 }
 
-bool is_in_reach(int link, Target& target) {
+bool is_in_reach(int link, RelationMap& target) {
     const Oid relation = pg::call([&] { return find_relation(target, NoLock); });
     return OidIsValid(relation) && decide(link, target, relation).reason.empty();
 }

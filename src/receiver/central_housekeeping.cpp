@@ -1,6 +1,6 @@
 #include "pg/pg.h"
 
-#include "receiver/housekeeping.h"
+#include "receiver/central_housekeeping.h"
 
 #include "pg/settings.h"
 #include "pg/spi.h"

@@ -1,14 +1,14 @@
 // Executing the remote's statements, or telling of them.
-#include "apply/statement.h"
+#include "apply/told_statement.h"
 
-#include "apply/rows/match.h"
+#include "apply/rows/map_columns.h"
 #include "apply/tables/reach.h"
-#include "apply/tables/targets.h"
-#include "apply/told.h"
+#include "apply/tables/relation_maps.h"
+#include "apply/told_reach.h"
 #include "apply/told_rights.h"
 #include "capture/statement.h"
 #include "pg/fixed_settings.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/rights.h"
 #include "pg/spi.h"
 
@@ -38,12 +38,12 @@ void tell(int link, Number n, Level level, std::string message, std::string hint
 }
 
 /// The statement's text names the remote's table.
-bool is_elsewhere(const Target& target) {
+bool is_elsewhere(const RelationMap& target) {
     return target.has_branch || target.schema != target.description.schema ||
            target.name != target.description.name;
 }
 
-[[noreturn]] void refuse_elsewhere(const Target& target, const Rename& name, const std::string& text) {
+[[noreturn]] void refuse_elsewhere(const RelationMap& target, const Rename& name, const std::string& text) {
     throw pg::Error(
         "0A000",
         "the remote changed its table " + quoted(target.description) +
@@ -56,8 +56,8 @@ bool is_elsewhere(const Target& target) {
 }
 
 /// Where the rows of a table that got another name go.
-Target target_after(int link, const Target& target, const Rename& name) {
-    Target renamed;
+RelationMap map_after(int link, const RelationMap& target, const Rename& name) {
+    RelationMap renamed;
     renamed.encoding = target.encoding;
     renamed.description.schema = name.schema.empty() ? target.description.schema : name.schema;
     renamed.description.name = name.table.empty() ? target.description.name : name.table;
@@ -66,8 +66,8 @@ Target target_after(int link, const Target& target, const Rename& name) {
 }
 
 /// P18: a link gives no table a name that it may not write.
-void reach_renamed(int link, const Target& target, const Rename& name) {
-    Target renamed = target_after(link, target, name);
+void reach_renamed(int link, const RelationMap& target, const Rename& name) {
+    RelationMap renamed = map_after(link, target, name);
     reach(link, renamed);
     if (!name.old_schema.empty())
         pg::execute("SELECT onerepl.check_told_schema($1, $2)", {link, name.schema});
@@ -76,9 +76,9 @@ void reach_renamed(int link, const Target& target, const Rename& name) {
 /// The rows of a table that got another name go to the table of that name from now on. While the one of the
 /// old name is still here, that is another table, as when two tables change their names; or there is none,
 /// and the next table that gets the old name there would find the rows of this one here.
-void check_rename(int link, const Target& target, const Rename& name, const std::string& text) {
+void check_rename(int link, const RelationMap& target, const Rename& name, const std::string& text) {
     if (name.empty()) return;
-    const Target renamed = target_after(link, target, name);
+    const RelationMap renamed = map_after(link, target, name);
     const Oid before = pg::call([&] { return find_relation(target, AccessShareLock); });
     const Oid after = pg::call([&] { return find_relation(renamed, AccessShareLock); });
     if (!OidIsValid(before) || before == after) return;
@@ -200,8 +200,8 @@ Rename rename_of(const Sql& sql) {
 
 /// `target`: of the table that the statement was captured for; null: the remote's administrator gave it to
 /// both sides.
-Rename execute(int link, Number n, const Sql& sql, Target* target, const Rename& name) {
-    if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(target_after(link, *target, name))))
+Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Rename& name) {
+    if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(map_after(link, *target, name))))
         refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
     check_others_in(name, link, sql.text);
@@ -232,7 +232,8 @@ Rename execute(int link, Number n, const Sql& sql, Target* target, const Rename&
 
 }  // namespace
 
-Rename apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told) {
+Rename apply_statement(int link, Number n, const Statement& statement, RelationMap* target,
+                       ToldStatement& told) {
     if (statement.dropped) {
         tell(link, n, Level::warning,
              "the remote dropped its table " + quoted(target->description) + "; it stays here");

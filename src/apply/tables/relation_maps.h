@@ -1,7 +1,7 @@
 // The descriptions of one link's remote, cached, and where the administrator wants their rows.
 #pragma once
 
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 
 #include <memory>
 #include <string>
@@ -14,24 +14,24 @@ std::string to_server(ByteView text, int encoding);
 
 /// Sets where the administrator wants the rows of the described table: schema, name and branch. With SPI
 /// connected.
-void find_place(int link, Target& target);
+void find_place(int link, RelationMap& target);
 
 /// Adds the branch to the row and the old key of a record.
-void add_branch(const Target& target, Record& record);
+void add_branch(const RelationMap& target, Record& record);
 
 /// Which rows of the table `t` are this remote's, in SQL; empty: all are.
-std::string branch_condition(const Target& target);
+std::string branch_condition(const RelationMap& target);
 
 /// The descriptions of one link, by id.
-class Targets {
+class RelationMaps {
   public:
-    explicit Targets(int link);
-    ~Targets();
-    Targets(const Targets&) = delete;
-    Targets& operator=(const Targets&) = delete;
+    explicit RelationMaps(int link);
+    ~RelationMaps();
+    RelationMaps(const RelationMaps&) = delete;
+    RelationMaps& operator=(const RelationMaps&) = delete;
 
     /// Null: onerepl.remote_description lacks it. In a transaction with SPI connected.
-    Target* find(std::uint64_t id);
+    RelationMap* find(std::uint64_t id);
     /// Stores the description and forgets what was known under its id. 22P03 if it cannot be read.
     TableDescription store(ByteView encoded);
     void forget();
@@ -45,14 +45,14 @@ class Targets {
   private:
     struct Found {
         bool there = false;
-        std::unique_ptr<Target> changed;  // null: it is the row that is known
+        std::unique_ptr<RelationMap> changed;  // null: it is the row that is known
     };
-    Found read(std::uint64_t id, const Target* known) const;
+    Found read(std::uint64_t id, const RelationMap* known) const;
 
     int link_;
     /// What is in it is whole: `invalidate` may be called while anything is read, and goes through all.
-    std::unordered_map<std::uint64_t, std::unique_ptr<Target>> targets_;
-    Target* last_ = nullptr;
+    std::unordered_map<std::uint64_t, std::unique_ptr<RelationMap>> maps_;
+    RelationMap* last_ = nullptr;
     std::uint64_t transaction_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // TRUNCATE by SQL: it fires the statement triggers of B, among them those of a chain (B itself a remote).
-#include "apply/tables/truncate.h"
+#include "apply/tables/remove_rows.h"
 
 #include "apply/rows/write.h"
 #include "apply/tables/owner.h"

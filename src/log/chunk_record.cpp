@@ -1,7 +1,7 @@
 // Tables onerepl.chunk and onerepl.sequence_record.
 #include "pg/pg.h"
 
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 
 #include "core/compression.h"
 #include "pg/settings.h"

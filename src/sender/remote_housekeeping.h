@@ -13,7 +13,7 @@ class Housekeeping {
 
   private:
     void check_log_size();
-    void tell_log_size(double megabytes);
+    void report_log_size(double megabytes);
 
     worker::Periodic purge_{5 * second};
     worker::Periodic log_size_{10 * second};

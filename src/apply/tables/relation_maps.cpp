@@ -1,7 +1,7 @@
 // The descriptions of one link's remote, cached, and how catalog changes make them forget B's side.
-#include "apply/tables/targets.h"
+#include "apply/tables/relation_maps.h"
 
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 #include "pg/spi.h"
 
 extern "C" {
@@ -17,13 +17,13 @@ namespace onerepl::apply {
 namespace {
 
 // PostgreSQL's invalidation callbacks cannot be unregistered: they look here who is still alive.
-std::set<Targets*>& living() {
-    static std::set<Targets*> all;
+std::set<RelationMaps*>& living() {
+    static std::set<RelationMaps*> all;
     return all;
 }
 
 void relation_changed(Datum, Oid relation) {
-    for (Targets* targets : living()) targets->invalidate(relation);
+    for (RelationMaps* targets : living()) targets->invalidate(relation);
 }
 
 void catalog_changed(Datum, int, uint32) {
@@ -90,7 +90,7 @@ std::string to_remote(const std::string& text, int encoding) {
 
 }  // namespace
 
-void find_place(int link, Target& target) {
+void find_place(int link, RelationMap& target) {
     TableDescription& description = target.description;
     target.schema = description.schema;
     target.name = description.name;
@@ -111,8 +111,8 @@ void find_place(int link, Target& target) {
 
 namespace {
 
-std::unique_ptr<Target> make_target(int link, ByteView encoded) {
-    auto target = std::make_unique<Target>();
+std::unique_ptr<RelationMap> make_relation_map(int link, ByteView encoded) {
+    auto target = std::make_unique<RelationMap>();
     target->description = read_description(encoded, target->encoding);
     find_place(link, *target);
     target->key = target->description.key();
@@ -122,14 +122,14 @@ std::unique_ptr<Target> make_target(int link, ByteView encoded) {
 
 }  // namespace
 
-void add_branch(const Target& target, Record& record) {
+void add_branch(const RelationMap& target, Record& record) {
     if (!target.has_branch) return;
     const Value branch{ValueKind::text, view(target.branch)};
     if (!record.row.empty()) record.row.push_back(branch);
     if (record.old_key) record.old_key->push_back(branch);
 }
 
-std::string branch_condition(const Target& target) {
+std::string branch_condition(const RelationMap& target) {
     if (!target.has_branch) return {};
     const std::string branch = to_server(view(target.branch), target.encoding);
     return pg::call([&] {
@@ -146,33 +146,32 @@ std::string to_server(ByteView text, int encoding) {
     return converted;
 }
 
-Targets::Targets(int link) : link_(link) {
+RelationMaps::RelationMaps(int link) : link_(link) {
     register_callbacks();
     living().insert(this);
 }
 
-Targets::~Targets() {
+RelationMaps::~RelationMaps() {
     living().erase(this);
 }
 
-Target* Targets::find(std::uint64_t id) {
+RelationMap* RelationMaps::find(std::uint64_t id) {
     if (last_ != nullptr && last_->description.id == id && last_->checked_in == transaction_) return last_;
     last_ = nullptr;
-    const auto known = targets_.find(id);
-    if (known != targets_.end() && known->second->checked_in == transaction_)
-        return last_ = known->second.get();
-    Found found = read(id, known == targets_.end() ? nullptr : known->second.get());
+    const auto known = maps_.find(id);
+    if (known != maps_.end() && known->second->checked_in == transaction_) return last_ = known->second.get();
+    Found found = read(id, known == maps_.end() ? nullptr : known->second.get());
     if (!found.there) {
-        targets_.erase(id);
+        maps_.erase(id);
         return nullptr;
     }
-    std::unique_ptr<Target>& target = targets_[id];
+    std::unique_ptr<RelationMap>& target = maps_[id];
     if (found.changed) target = std::move(found.changed);
     target->checked_in = transaction_;
     return last_ = target.get();
 }
 
-Targets::Found Targets::read(std::uint64_t id, const Target* known) const {
+RelationMaps::Found RelationMaps::read(std::uint64_t id, const RelationMap* known) const {
     Found found;
     pg::query("SELECT xmin, description FROM onerepl.remote_description WHERE link = $1 AND id = $2",
               {pg::Param(link_), pg::Param(id)}, [&](const pg::Row& row) {
@@ -180,14 +179,14 @@ Targets::Found Targets::read(std::uint64_t id, const Target* known) const {
                   bool is_null;
                   const TransactionId version = DatumGetTransactionId(row.datum(0, &is_null));
                   if (known != nullptr && known->version == version) return;
-                  found.changed = make_target(link_, row.bytea(1));
+                  found.changed = make_relation_map(link_, row.bytea(1));
                   found.changed->description.id = id;
                   found.changed->version = version;
               });
     return found;
 }
 
-TableDescription Targets::store(ByteView encoded) {
+TableDescription RelationMaps::store(ByteView encoded) {
     int encoding;
     TableDescription description = read_description(encoded, encoding);
     pg::execute(
@@ -195,17 +194,17 @@ TableDescription Targets::store(ByteView encoded) {
         " ON CONFLICT (link, id) DO UPDATE SET description = EXCLUDED.description",
         {pg::Param(link_), pg::Param(description.id), pg::Param(encoded)});
     last_ = nullptr;
-    targets_.erase(description.id);
+    maps_.erase(description.id);
     return description;
 }
 
-void Targets::forget() {
+void RelationMaps::forget() {
     last_ = nullptr;
-    targets_.clear();
+    maps_.clear();
 }
 
-void Targets::invalidate(Oid relation) {
-    for (auto& [id, target] : targets_)
+void RelationMaps::invalidate(Oid relation) {
+    for (auto& [id, target] : maps_)
         if (!OidIsValid(relation) || target->relation == relation) target->matched = target->holds = false;
 }
 

@@ -1,5 +1,5 @@
 // Writes journal entries to onerepl.journal_entry, and makes critical ones heard outside of the database.
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 
 #include "pg/alert.h"
 #include "pg/settings.h"
@@ -39,7 +39,7 @@ std::string name_of_link(int link) {
     return query_text("SELECT name FROM onerepl.link WHERE id = $1", {link}).value_or("");
 }
 
-void tell_outside(int link, const JournalEntry& entry) {
+void report_outside(int link, const JournalEntry& entry) {
     const std::string name = name_of_link(link);
     call([&] {
         ereport(LOG_SERVER_ONLY,
@@ -62,7 +62,7 @@ void write_journal_entry(int link, const JournalEntry& entry) {
          entry.message, text_or_null(entry.hint),
          numbered ? Param(entry.numbers.first) : Param::null(INT8OID),
          numbered ? Param(entry.numbers.last) : Param::null(INT8OID)});
-    if (entry.level == Level::critical) tell_outside(link, entry);
+    if (entry.level == Level::critical) report_outside(link, entry);
 }
 
 bool JournalBuffer::is_said_too_often(JournalEntry& entry) {

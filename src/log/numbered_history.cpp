@@ -11,7 +11,7 @@ extern "C" {
 
 #include "log/batch.h"
 #include "log/batch_row.h"
-#include "log/chunk.h"
+#include "log/chunk_record.h"
 #include "log/layout.h"
 #include "log/link_filters.h"
 #include "log/numbering.h"

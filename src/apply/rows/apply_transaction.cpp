@@ -1,5 +1,5 @@
 // The tables that a B transaction has open: opening and closing.
-#include "apply/rows/batch.h"
+#include "apply/rows/apply_transaction.h"
 
 #include "apply/rows/foreign.h"
 #include "apply/rows/foreign_row.h"
@@ -27,13 +27,13 @@ struct Entry {
     Table* table;
 };
 
-void make_table_index(Batch& batch) {
+void make_table_index(ApplyTransaction& xact) {
     HASHCTL control;
     memset(&control, 0, sizeof control);
     control.keysize = sizeof(Oid);
     control.entrysize = sizeof(Entry);
-    control.hcxt = batch.tables_memory;
-    batch.tables = hash_create("onerepl open tables", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    control.hcxt = xact.tables_memory;
+    xact.tables = hash_create("onerepl open tables", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 bool fires_on_replica(const Trigger& trigger) {
@@ -117,12 +117,12 @@ bool is_foreign_partition(Relation relation) {
     return relation->rd_rel->relkind == RELKIND_FOREIGN_TABLE && relation->rd_rel->relispartition;
 }
 
-Table* make_table(Batch& batch, Oid oid) {
-    if (batch.tables_memory == nullptr) elog(ERROR, "no batch");
+Table* make_table(ApplyTransaction& xact, Oid oid) {
+    if (xact.tables_memory == nullptr) elog(ERROR, "no xact");
     Relation relation = table_open(oid, RowExclusiveLock);
     const bool is_foreign = is_foreign_partition(relation);
     if (!is_foreign) check_is_table(relation);
-    MemoryContext memory = AllocSetContextCreate(batch.tables_memory, "onerepl table", ALLOCSET_SMALL_SIZES);
+    MemoryContext memory = AllocSetContextCreate(xact.tables_memory, "onerepl table", ALLOCSET_SMALL_SIZES);
     MemoryContext before = MemoryContextSwitchTo(memory);
     Table* table = static_cast<Table*>(palloc0(sizeof(Table)));
     table->relation = relation;
@@ -180,43 +180,43 @@ void check_is_table(Relation relation) {
                     errtable(relation)));
 }
 
-void begin_batch(Batch& batch, int link) {
-    const std::uint64_t generation = batch.generation;
-    batch = Batch{};
-    batch.generation = generation + 1;
-    batch.link = link;
-    batch.user = GetUserId();
-    batch.memory = AllocSetContextCreate(TopTransactionContext, "onerepl apply", ALLOCSET_DEFAULT_SIZES);
-    batch.tables_memory = AllocSetContextCreate(batch.memory, "onerepl tables", ALLOCSET_DEFAULT_SIZES);
-    batch.record_memory = AllocSetContextCreate(batch.memory, "onerepl record", ALLOCSET_DEFAULT_SIZES);
+void begin_apply(ApplyTransaction& xact, int link) {
+    const std::uint64_t generation = xact.generation;
+    xact = ApplyTransaction{};
+    xact.generation = generation + 1;
+    xact.link = link;
+    xact.user = GetUserId();
+    xact.memory = AllocSetContextCreate(TopTransactionContext, "onerepl apply", ALLOCSET_DEFAULT_SIZES);
+    xact.tables_memory = AllocSetContextCreate(xact.memory, "onerepl tables", ALLOCSET_DEFAULT_SIZES);
+    xact.record_memory = AllocSetContextCreate(xact.memory, "onerepl record", ALLOCSET_DEFAULT_SIZES);
 }
 
-void forget_batch(Batch& batch) {
-    const std::uint64_t generation = batch.generation;
-    batch = Batch{};
-    batch.generation = generation + 1;
+void forget_apply(ApplyTransaction& xact) {
+    const std::uint64_t generation = xact.generation;
+    xact = ApplyTransaction{};
+    xact.generation = generation + 1;
 }
 
-void forget_tables(Batch& batch) {
-    MemoryContextReset(batch.tables_memory);
-    MemoryContextReset(batch.record_memory);
-    batch.tables = nullptr;
-    batch.first = nullptr;
-    batch.open_count = 0;
-    batch.buffered_bytes = 0;
-    batch.generation++;
+void forget_tables(ApplyTransaction& xact) {
+    MemoryContextReset(xact.tables_memory);
+    MemoryContextReset(xact.record_memory);
+    xact.tables = nullptr;
+    xact.first = nullptr;
+    xact.open_count = 0;
+    xact.buffered_bytes = 0;
+    xact.generation++;
 }
 
-Table* open_table(Batch& batch, Oid relation) {
-    if (batch.tables == nullptr) make_table_index(batch);
-    Entry* entry = static_cast<Entry*>(hash_search(batch.tables, &relation, HASH_FIND, nullptr));
+Table* open_table(ApplyTransaction& xact, Oid relation) {
+    if (xact.tables == nullptr) make_table_index(xact);
+    Entry* entry = static_cast<Entry*>(hash_search(xact.tables, &relation, HASH_FIND, nullptr));
     if (entry != nullptr) return entry->table;
-    Table* table = make_table(batch, relation);
-    entry = static_cast<Entry*>(hash_search(batch.tables, &relation, HASH_ENTER, nullptr));
+    Table* table = make_table(xact, relation);
+    entry = static_cast<Entry*>(hash_search(xact.tables, &relation, HASH_ENTER, nullptr));
     entry->table = table;
-    table->next = batch.first;
-    batch.first = table;
-    batch.open_count++;
+    table->next = xact.first;
+    xact.first = table;
+    xact.open_count++;
     return table;
 }
 
@@ -224,17 +224,17 @@ pg::Rights become_owner(const Table* table) {
     return pg::become(table->owner, table->restriction, table->runs_user_code);
 }
 
-void close_tables(Batch& batch) {
-    if (batch.first == nullptr) return;
-    flush_all(batch);
-    for (Table* table = batch.first; table != nullptr; table = table->next) close_table(table);
-    forget_tables(batch);
+void close_tables(ApplyTransaction& xact) {
+    if (xact.first == nullptr) return;
+    flush_all(xact);
+    for (Table* table = xact.first; table != nullptr; table = table->next) close_table(table);
+    forget_tables(xact);
 }
 
-void count_command(Batch& batch) {
-    if (!batch.uncounted) return;
+void count_command(ApplyTransaction& xact) {
+    if (!xact.uncounted) return;
     CommandCounterIncrement();
-    batch.uncounted = false;
+    xact.uncounted = false;
 }
 
 }  // namespace onerepl::apply

@@ -1,5 +1,5 @@
 // A new, empty file for a table, its TOAST table and their indexes.
-#include "log/truncate.h"
+#include "log/empty_table.h"
 
 extern "C" {
 #include "access/table.h"

@@ -1,9 +1,9 @@
 #include "pg/pg.h"
 
-#include "sender/housekeeping.h"
+#include "sender/remote_housekeeping.h"
 
 #include "log/purge.h"
-#include "pg/journal.h"
+#include "pg/journal_buffer.h"
 #include "pg/settings.h"
 #include "pg/spi.h"
 #include "pg/transaction.h"
@@ -37,10 +37,10 @@ void Housekeeping::check_log_size() {
     if (settings::log_critical_size > 0 && megabytes_of(log::log_size) >= settings::log_critical_size)
         for (int i = 0; i < 2; i++) log::purge_step(0);
     const double megabytes = megabytes_of(log::unconfirmed_size);
-    pg::in_transaction([&] { tell_log_size(megabytes); });
+    pg::in_transaction([&] { report_log_size(megabytes); });
 }
 
-void Housekeeping::tell_log_size(double megabytes) {
+void Housekeeping::report_log_size(double megabytes) {
     const std::string size = std::to_string(std::lround(megabytes)) + " MB";
     const bool critical = settings::log_critical_size > 0 && megabytes >= settings::log_critical_size;
     const bool warning = settings::log_warning_size > 0 && megabytes >= settings::log_warning_size;

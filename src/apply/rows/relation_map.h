@@ -27,7 +27,7 @@ struct ColumnPlan {
     const char* described_type = nullptr;
 };
 
-struct Target {
+struct RelationMap {
     TableDescription description;                  // names in B's encoding; the branch is its last column
     std::vector<std::size_t> key;                  // of the description
     int encoding = -1;                             // A's
@@ -47,7 +47,7 @@ struct Target {
     /// The table of that name that the link may write (reach.h); no other is matched.
     Oid reached = InvalidOid;
 
-    // Found by match_target; forgotten when the catalog changes.
+    // Found by map_columns; forgotten when the catalog changes.
     bool matched = false;
     bool holds = false;  // what is being matched: the catalog has not changed since it was begun
     MemoryContext memory = nullptr;
@@ -63,7 +63,7 @@ struct Target {
     int missing_count = 0;
     AttrNumber* missing = nullptr;
 
-    /// Open in the batch of this generation.
+    /// Open in the transaction of this generation.
     Table* table = nullptr;
     std::uint64_t generation = 0;
 
@@ -75,7 +75,7 @@ struct Target {
     /// Where in a record's old key the k-th key column stands.
     int old_place(int k) const { return has_key() ? k : key_places[k]; }
 
-    ~Target() {
+    ~RelationMap() {
         if (memory != nullptr) MemoryContextDelete(memory);
     }
 };

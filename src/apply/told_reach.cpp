@@ -1,5 +1,5 @@
 // Holding told statements to the link's reach.
-#include "apply/told.h"
+#include "apply/told_reach.h"
 
 #include "capture/statement.h"
 #include "pg/error_boundary.h"

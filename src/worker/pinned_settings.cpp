@@ -1,6 +1,6 @@
 // The one list of what a worker's session does not take from ALTER DATABASE, ALTER ROLE or the configuration
 // file.
-#include "worker/session.h"
+#include "worker/pinned_settings.h"
 
 #include "pg/compat.h"
 #include "pg/error_boundary.h"

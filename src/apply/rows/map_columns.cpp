@@ -1,8 +1,8 @@
 // Matching a description to B's table, by names.
-#include "apply/rows/match.h"
+#include "apply/rows/map_columns.h"
 
-#include "apply/rows/batch.h"
-#include "apply/rows/target.h"
+#include "apply/rows/apply_transaction.h"
+#include "apply/rows/relation_map.h"
 
 extern "C" {
 #include "access/htup_details.h"
@@ -105,13 +105,13 @@ void plan_column(ColumnPlan& plan, const ColumnDescription& column, Relation rel
     plan_values(plan, column, attribute, memory);  // also when ignored: a key may hold it
 }
 
-bool is_brought(const Target& target, AttrNumber attribute) {
+bool is_brought(const RelationMap& target, AttrNumber attribute) {
     for (int i = 0; i < target.column_count; i++)
         if (target.columns[i].attribute == attribute) return true;
     return false;
 }
 
-void plan_missing(Target& target, TupleDesc description) {
+void plan_missing(RelationMap& target, TupleDesc description) {
     target.missing = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (description->natts + 1)));
     for (int i = 0; i < description->natts; i++) {
         const Form_pg_attribute attribute = TupleDescAttr(description, i);
@@ -121,14 +121,14 @@ void plan_missing(Target& target, TupleDesc description) {
     }
 }
 
-void add_key_column(Target& target, int place) {
+void add_key_column(RelationMap& target, int place) {
     target.key_places[target.key_count] = place;
     target.key_attributes[target.key_count] = target.columns[place].attribute;
     target.key_count++;
 }
 
 /// The columns that rows are found by. Without a key these are all that travel, which generated ones do not.
-void plan_key(Target& target) {
+void plan_key(RelationMap& target) {
     target.key_places = static_cast<int*>(palloc(sizeof(int) * (target.column_count + 1)));
     target.key_attributes = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (target.column_count + 1)));
     for (const std::size_t place : target.key) add_key_column(target, static_cast<int>(place));
@@ -137,11 +137,11 @@ void plan_key(Target& target) {
         if (!target.columns[i].ignored) add_key_column(target, i);
 }
 
-RangeVar* range_var(const Target& target) {
+RangeVar* range_var(const RelationMap& target) {
     return makeRangeVar(pstrdup(target.schema.c_str()), pstrdup(target.name.c_str()), -1);
 }
 
-[[noreturn]] void report_missing_table(const Target& target) {
+[[noreturn]] void report_missing_table(const RelationMap& target) {
     const char* name = quote_qualified_identifier(target.schema.c_str(), target.name.c_str());
     ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %s does not exist", name),
                     errdetail("The rows of the remote's table %s go there.",
@@ -155,11 +155,11 @@ RangeVar* range_var(const Target& target) {
 
 }  // namespace
 
-Oid find_relation(const Target& target, LOCKMODE lock) {
+Oid find_relation(const RelationMap& target, LOCKMODE lock) {
     return RangeVarGetRelid(range_var(target), lock, true);
 }
 
-void match_target(Target& target) {
+void map_columns(RelationMap& target) {
     if (target.memory != nullptr)
         MemoryContextReset(target.memory);
     else

@@ -4,7 +4,7 @@
 #include "pg/pg.h"
 
 #include "apply/rename.h"
-#include "apply/rows/target.h"
+#include "apply/rows/relation_map.h"
 
 namespace onerepl::apply {
 
@@ -22,6 +22,7 @@ struct ToldStatement {
 /// schema is here; 22023 if a setting, an encoding or a value of them is not known here; and what the
 /// statement throws. `told`: of this B transaction. Gives the name that a whole schema has got here by it,
 /// else nothing.
-Rename apply_statement(int link, Number n, const Statement& statement, Target* target, ToldStatement& told);
+Rename apply_statement(int link, Number n, const Statement& statement, RelationMap* target,
+                       ToldStatement& told);
 
 }  // namespace onerepl::apply

@@ -1,5 +1,5 @@
 // Finding and making rows of onerepl.description, without SPI.
-#include "capture/description.h"
+#include "capture/description_store.h"
 
 #include "store/log_tables.h"
 #include "store/own_table.h"
