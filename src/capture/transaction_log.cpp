@@ -134,7 +134,7 @@ void count_record(Level& level, std::uint32_t command) {
     state.last_command = command;
 }
 
-/// P4: the end of the transaction's records. Its place is the WAL position: a transaction that has seen
+/// P4: the end of the transaction's records. Its commit_lsn is the WAL position: a transaction that has seen
 /// another's change draws it after that one's commit record was written.
 void finish() {
     Level* level = top_level();
@@ -145,7 +145,7 @@ void finish() {
     store::PackRow row;
     row.last = true;
     row.flags = state.flags;
-    row.place = GetXLogInsertRecPtr();
+    row.commit_lsn = GetXLogInsertRecPtr();
     row.count = level->records;
     write_pack(*level, row);
 }

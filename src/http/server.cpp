@@ -346,9 +346,9 @@ void Server::Implementation::remove(Connection& connection) {
 /// The request is complete: the handler takes it over.
 void Server::Implementation::begin_task(Connection& connection) {
     call_handler(connection, [&] { connection.task = handler_.begin(connection.take_request()); });
-    const auto place = [](const Connection* each) { return each->task ? each->task->place() : 0; };
-    const auto after = [&](std::uint64_t mine, const Connection* each) { return mine < place(each); };
-    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place(&connection), after),
+    const auto priority = [](const Connection* each) { return each->task ? each->task->priority() : 0; };
+    const auto after = [&](std::uint64_t mine, const Connection* each) { return mine < priority(each); };
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), priority(&connection), after),
                     &connection);
     connection.in_waiting_list = true;
 }

@@ -68,7 +68,7 @@ class Task {
     /// exception is told to the peer); other exceptions pass through turn().
     virtual Response answer() = 0;
     /// Waiting tasks are answered in the order of their places; of one place, as their requests came.
-    virtual std::uint64_t place() const { return 0; }
+    virtual std::uint64_t priority() const { return 0; }
 };
 
 /// Takes complete requests over.

@@ -23,23 +23,24 @@ namespace {
 /// The last packs of new transactions in a fixed order. $1, $2: xids from .. below; $3: others that ended.
 const char* const many_transactions =
     "SELECT xid, count, flags, log_table FROM ("
-    " SELECT xid, place, count, flags, 0 AS log_table FROM onerepl.change_0 WHERE last AND xid >= $1 AND xid "
+    " SELECT xid, commit_lsn, count, flags, 0 AS log_table FROM onerepl.change_0 WHERE last AND xid >= $1 "
+    "AND xid "
     "< $2"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid >= $1 AND xid < $2"
+    " SELECT xid, commit_lsn, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid >= $1 AND xid < $2"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid >= $1 AND xid < $2"
+    " SELECT xid, commit_lsn, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid >= $1 AND xid < $2"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid >= $1 AND xid < $2"
+    " SELECT xid, commit_lsn, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid >= $1 AND xid < $2"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 0 FROM onerepl.change_0 WHERE last AND xid = ANY ($3)"
+    " SELECT xid, commit_lsn, count, flags, 0 FROM onerepl.change_0 WHERE last AND xid = ANY ($3)"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid = ANY ($3)"
+    " SELECT xid, commit_lsn, count, flags, 1 FROM onerepl.change_1 WHERE last AND xid = ANY ($3)"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid = ANY ($3)"
+    " SELECT xid, commit_lsn, count, flags, 2 FROM onerepl.change_2 WHERE last AND xid = ANY ($3)"
     " UNION ALL"
-    " SELECT xid, place, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid = ANY ($3)"
-    ") AS found ORDER BY place, xid";
+    " SELECT xid, commit_lsn, count, flags, 3 FROM onerepl.change_3 WHERE last AND xid = ANY ($3)"
+    ") AS found ORDER BY commit_lsn, xid";
 
 SPIPlanPtr many_transactions_plan() {
     static SPIPlanPtr plan = nullptr;
@@ -80,7 +81,7 @@ NewTransactions::NewTransactions(const NewXids& xids) {
         return;
     }
     std::ranges::sort(found_, {},
-                      [](const Found& each) { return std::tuple(each.place, each.transaction.xid); });
+                      [](const Found& each) { return std::tuple(each.commit_lsn, each.transaction.xid); });
 }
 
 /// Stops when there are more than a batch holds.
@@ -91,7 +92,7 @@ void NewTransactions::find(const NewXids& xids) {
         LastPackScan range(tables, table, xids.first, xids.end);
         auto take = [&](LastPackScan& scan) {
             while (found_.size() <= batch_transaction_limit && scan.next())
-                found_.push_back({scan.place(), scan.transaction()});
+                found_.push_back({scan.commit_lsn(), scan.transaction()});
             scan.close();
         };
         take(range);

@@ -31,7 +31,7 @@ class NewTransactions {
 
   private:
     struct Found {
-        std::uint64_t place = 0;
+        std::uint64_t commit_lsn = 0;
         NumberedTransaction transaction;
     };
     void find(const NewXids& xids);

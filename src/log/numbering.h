@@ -40,7 +40,7 @@ struct Numbered {
 };
 
 /// One numbering step, in a transaction of its own (call it outside of one, in a background worker). Gives
-/// numbers to the transactions that its snapshot sees and the last step's did not, ordered by (place, xid),
+/// numbers to the transactions that its snapshot sees and the last step's did not, ordered by (commit_lsn, xid),
 /// and returns M, the largest number, which need not be on disk yet: see wait_for_numbers. Without news it
 /// writes nothing and costs a look at the log's indexes. Memory is bounded however many transactions there
 /// are. Nothing gets a number while somebody holds numbering (onerepl.hold_numbering). Throws pg::Error;

@@ -21,7 +21,15 @@ namespace onerepl::log {
 namespace {
 
 // Columns of onerepl.change_N.
-enum Attribute : AttrNumber { att_xid = 1, att_seq, att_last, att_flags, att_place, att_count, att_data };
+enum Attribute : AttrNumber {
+    att_xid = 1,
+    att_seq,
+    att_last,
+    att_flags,
+    att_commit_lsn,
+    att_count,
+    att_data
+};
 
 Oid relation_called(const char* pattern, std::uint32_t table) {
     return pg::call([&] {
@@ -134,7 +142,7 @@ bool LastPackScan::next() {
             transaction_.count = DatumGetUInt64(heap_getattr(tuple, att_count, description, &null));
             transaction_.flags =
                 static_cast<std::uint32_t>(DatumGetInt32(heap_getattr(tuple, att_flags, description, &null)));
-            place_ = DatumGetUInt64(heap_getattr(tuple, att_place, description, &null));
+            commit_lsn_ = DatumGetUInt64(heap_getattr(tuple, att_commit_lsn, description, &null));
             return true;
         }
     });

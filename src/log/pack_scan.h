@@ -73,13 +73,13 @@ class LastPackScan {
 
     /// The transaction at hand; its first number is not set.
     const NumberedTransaction& transaction() const { return transaction_; }
-    std::uint64_t place() const { return place_; }
+    std::uint64_t commit_lsn() const { return commit_lsn_; }
 
   private:
     Relation table_;
     SysScanDesc scan_;
     NumberedTransaction transaction_;
-    std::uint64_t place_ = 0;
+    std::uint64_t commit_lsn_ = 0;
 };
 
 }  // namespace onerepl::log

@@ -11,10 +11,10 @@
 
 namespace onerepl::receiver {
 
-/// Places count rounds, in each of which every remote that has bodies waiting has one of them.
+/// In each round every remote that has bodies waiting has one of them.
 class FairOrder {
   public:
-    /// The place of a further body of `remote` from `host`: a round after its last one, or in the round at
+    /// The round of a further body of `remote` from `host`: a round after its last one, or in the round at
     /// hand. Its signature is not looked at yet: whoever pretends to be a remote elsewhere takes none of its
     /// turns.
     std::uint64_t next(const Uuid& remote, std::string_view host) {
@@ -23,15 +23,15 @@ class FairOrder {
         last = last < round_ ? round_ : last + 1;
         return last;
     }
-    /// A body of this place has its turn.
-    void begin(std::uint64_t place) {
-        if (place > round_) round_ = place;
+    /// A body of this round has its turn.
+    void begin(std::uint64_t round) {
+        if (round > round_) round_ = round;
     }
 
   private:
     using Key = std::pair<Uuid, std::string>;
 
-    /// Without room those who are not remembered share one place in each round.
+    /// Without room those who are not remembered share one body in each round.
     bool has_room() {
         if (last_.size() < most_remembered) return true;
         std::erase_if(last_, [&](const auto& each) { return each.second < round_; });

@@ -63,13 +63,13 @@ std::uint64_t Links::expect(const std::shared_ptr<SealedBody>& body, const std::
     const auto* parsed = std::get_if<BodyAddress>(&address);
     const LinkReceiver* link = parsed ? bound_to(parsed->parties.remote) : nullptr;
     if (!link) return order_.next({}, {});
-    const std::uint64_t place = order_.next(parsed->parties.remote, host);
-    opener_.add(body, place, link->link().checks_with, max_frames());
-    return place;
+    const std::uint64_t round = order_.next(parsed->parties.remote, host);
+    opener_.add(body, round, link->link().checks_with, max_frames());
+    return round;
 }
 
-std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t place) {
-    order_.begin(place);
+std::variant<Links::Found, NoLink> Links::find(SealedBody& body, std::uint64_t round) {
+    order_.begin(round);
     const auto address = read_address(body.bytes());
     if (const auto* error = std::get_if<BodyError>(&address)) return refuse(*error);
     const auto& parsed = std::get<BodyAddress>(address);

@@ -29,7 +29,7 @@ class Links {
     void load();
 
     /// `body`, which came from `peer` ("address:port"), will be asked for by `find` when its turn comes, if
-    /// its connection holds. Gives its place among the bodies that wait.
+    /// its connection holds. Gives its round among the bodies that wait.
     std::uint64_t expect(const std::shared_ptr<SealedBody>& body, const std::string& peer);
 
     struct Found {
@@ -38,8 +38,8 @@ class Links {
     };
     /// Finds the link by the remote's identifier, or, for a remote that is heard of for the first time, by
     /// the secret that its signature fits (P10), and opens the body. Changes nothing: the
-    /// link binds a new remote with its start (P20). `place`: as `expect` gave it.
-    std::variant<Found, NoLink> find(SealedBody& body, std::uint64_t place);
+    /// link binds a new remote with its start (P20). `round`: as `expect` gave it.
+    std::variant<Found, NoLink> find(SealedBody& body, std::uint64_t round);
 
     template <class Each>
     void each(Each&& work) {

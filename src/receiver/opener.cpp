@@ -23,13 +23,13 @@ Opened open_body(ByteView bytes, ByteView key, std::size_t max_frames) {
     return opened;
 }
 
-void Opener::add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView key,
+void Opener::add(const std::shared_ptr<SealedBody>& body, std::uint64_t round, ByteView key,
                  std::size_t max_frames) {
     const std::lock_guard lock(mutex_);
     body->key_.assign(key.begin(), key.end());
     body->max_frames_ = max_frames;
-    const auto after = [](std::uint64_t mine, const Waiting& each) { return mine < each.place; };
-    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), place, after), {place, body});
+    const auto after = [](std::uint64_t mine, const Waiting& each) { return mine < each.round; };
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), round, after), {round, body});
 }
 
 Opened Opener::take(SealedBody& body, ByteView key, std::size_t max_frames) {

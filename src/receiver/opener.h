@@ -52,9 +52,9 @@ class Opener {
     Opener(const Opener&) = delete;
     Opener& operator=(const Opener&) = delete;
 
-    /// `body`, whose turn comes at `place`, may be opened before that, with what the arguments of open_body
+    /// `body`, whose turn comes at `round`, may be opened before that, with what the arguments of open_body
     /// would be. It is forgotten when nobody else holds it any more.
-    void add(const std::shared_ptr<SealedBody>& body, std::uint64_t place, ByteView key,
+    void add(const std::shared_ptr<SealedBody>& body, std::uint64_t round, ByteView key,
              std::size_t max_frames);
     /// It is the turn of `body`: gives what was made of it with this `key`, waiting if it is just being
     /// opened, or opens it. The bodies that were added after it are opened meanwhile and after that.
@@ -71,10 +71,10 @@ class Opener {
     std::condition_variable wake_;  // of the thread
     std::condition_variable done_;  // a body is no longer in work
     struct Waiting {
-        std::uint64_t place;
+        std::uint64_t round;
         std::weak_ptr<SealedBody> body;
     };
-    std::deque<Waiting> waiting_;  // by place
+    std::deque<Waiting> waiting_;  // by round
     bool stopping_ = false;
     std::thread thread_;
 };

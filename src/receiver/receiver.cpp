@@ -92,23 +92,23 @@ class Receiver : public http::Handler {
             : receiver_(receiver),
               body_(std::make_shared<SealedBody>(std::move(request.body))),
               peer_(std::move(request.peer)),
-              place_(receiver.links_.expect(body_, peer_)) {}
-        http::Response answer() override { return receiver_.answer(*body_, place_, peer_); }
-        std::uint64_t place() const override { return place_; }
+              round_(receiver.links_.expect(body_, peer_)) {}
+        http::Response answer() override { return receiver_.answer(*body_, round_, peer_); }
+        std::uint64_t priority() const override { return round_; }
 
       private:
         Receiver& receiver_;
         std::shared_ptr<SealedBody> body_;
         std::string peer_;
-        std::uint64_t place_;
+        std::uint64_t round_;
     };
 
     std::unique_ptr<http::Task> begin(http::Request request) override {
         return std::make_unique<Task>(*this, std::move(request));
     }
 
-    http::Response answer(SealedBody& sealed, std::uint64_t place, const std::string& peer) {
-        auto found = links_.find(sealed, place);
+    http::Response answer(SealedBody& sealed, std::uint64_t round, const std::string& peer) {
+        auto found = links_.find(sealed, round);
         if (const auto* none = std::get_if<NoLink>(&found)) {
             refusals_.refused(none->status, peer, none->reason);
             return http::text_response(none->status, none->reason);

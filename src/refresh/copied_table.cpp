@@ -162,10 +162,10 @@ void CopiedTable::describe(Oid relation, int link, log::Layouts& layouts) {
 
 void CopiedTable::plan_columns(Oid relation) {
     const log::Layout& layout = encoder_->layout();
-    for (std::size_t place : wire_) {
-        const log::LayoutColumn& column = layout.columns[place];
+    for (std::size_t position : wire_) {
+        const log::LayoutColumn& column = layout.columns[position];
         if (!column.rendered) continue;
-        rendered_.push_back({place, text_form_of(relation, column.number)});
+        rendered_.push_back({position, text_form_of(relation, column.number)});
     }
 }
 
@@ -178,11 +178,11 @@ void CopiedTable::plan_key(Oid relation, bool compared) {
             pg::call([&] { return get_atttype(relation, encoder_->layout().columns[column].number); });
         types_.push_back(type);
         order_.push_back(keys::order_of(type, compared));
-        const auto place = static_cast<std::size_t>(std::ranges::find(wire_, column) - wire_.begin());
-        if (order_.back() == KeyOrder::text || place == wire_.size())
+        const auto position = static_cast<std::size_t>(std::ranges::find(wire_, column) - wire_.begin());
+        if (order_.back() == KeyOrder::text || position == wire_.size())
             key_outputs_.push_back({after++, nullptr});
         else
-            key_outputs_.push_back({place, output_of(type)});
+            key_outputs_.push_back({position, output_of(type)});
     }
 }
 
@@ -209,15 +209,16 @@ std::string CopiedTable::condition(const Key& bound, const char* comparison, int
 
 std::vector<std::string> CopiedTable::key_texts() const {
     std::vector<std::string> texts;
-    for (std::size_t place : key_)
-        texts.push_back("CAST(t." + quoted(encoder_->layout().columns[place].name) + " AS pg_catalog.text)");
+    for (std::size_t position : key_)
+        texts.push_back("CAST(t." + quoted(encoder_->layout().columns[position].name) +
+                        " AS pg_catalog.text)");
     return texts;
 }
 
 std::vector<std::string> CopiedTable::compared_columns() const {
     std::vector<std::string> columns;
-    for (std::size_t place : wire_) {
-        const log::LayoutColumn& column = encoder_->layout().columns[place];
+    for (std::size_t position : wire_) {
+        const log::LayoutColumn& column = encoder_->layout().columns[position];
         if (!column.generated) columns.push_back("t." + quoted(column.name));
     }
     return columns;
@@ -236,7 +237,8 @@ std::string CopiedTable::order_by() const {
 
 std::string CopiedTable::select(const KeyRange& range, std::uint64_t limit) const {
     std::vector<std::string> columns;
-    for (std::size_t place : wire_) columns.push_back("t." + quoted(encoder_->layout().columns[place].name));
+    for (std::size_t position : wire_)
+        columns.push_back("t." + quoted(encoder_->layout().columns[position].name));
     const std::vector<std::string> texts = key_texts();
     for (std::size_t i = 0; i < key_.size(); i++)
         if (key_outputs_[i].output == nullptr) columns.push_back(texts[i]);
@@ -325,9 +327,9 @@ bool CopiedTable::next(Bytes& rows) {
             nulls_[wire_[i]] = selected_nulls_[i];
         }
         for (const Rendered& column : rendered_)
-            if (!nulls_[column.place])
-                values_[column.place] =
-                    CStringGetTextDatum(capture::text_of(*column.form, values_[column.place]));
+            if (!nulls_[column.position])
+                values_[column.position] =
+                    CStringGetTextDatum(capture::text_of(*column.form, values_[column.position]));
     });
     encoder_->encode_row(values_.data(), reinterpret_cast<const bool*>(nulls_.data()), rows);
     MemoryContextSwitchTo(before);
@@ -339,7 +341,7 @@ bool CopiedTable::next(Bytes& rows) {
 Key CopiedTable::key() const {
     Key key;
     for (const KeyOutput& column : key_outputs_) {
-        const Datum value = selected_[column.place];
+        const Datum value = selected_[column.position];
         key.emplace_back(pg::call([&] {
             return static_cast<const char*>(column.output != nullptr
                                                 ? OutputFunctionCall(column.output, value)

@@ -75,13 +75,13 @@ class CopiedTable {
   private:
     /// A column whose values are rendered as text.
     struct Rendered {
-        std::size_t place;  // in the layout
+        std::size_t position;  // in the layout
         capture::TextForm* form;
     };
 
     /// Where `select` has a key column, and how its value becomes text; null: it is text already.
     struct KeyOutput {
-        std::size_t place;
+        std::size_t position;
         FmgrInfo* output;
     };
 

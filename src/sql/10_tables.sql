@@ -67,13 +67,13 @@ CREATE TABLE onerepl.description (
 CREATE INDEX description_relation ON onerepl.description (relation, id);
 
 -- The log proper: packs of change records, written once (src/capture). Several tables in rotation, so that purging is a
--- TRUNCATE (P7). seq orders the packs of a transaction; the last one carries its place, the number of its records, flags.
+-- TRUNCATE (P7). seq orders the packs of a transaction; the last one carries its commit_lsn, the number of its records, flags.
 CREATE TABLE onerepl.change_0 (
     xid     xid8 NOT NULL,
     seq     int4 NOT NULL,
     last    bool NOT NULL,
     flags   int4 NOT NULL,              -- bit 0: records may be out of order (nested statements)
-    place   int8 NOT NULL,              -- of the transaction among those of its batch; 0 if not last
+    commit_lsn int8 NOT NULL,           -- WAL position at which the transaction committed: orders those of a batch; 0 if not last
     count   int8 NOT NULL,              -- last: records of the whole transaction; else of this pack
     data    bytea NOT NULL,
     PRIMARY KEY (xid, seq)

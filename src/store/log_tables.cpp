@@ -77,7 +77,7 @@ void insert_pack(int log_table, const PackRow& row) {
         Int32GetDatum(row.seq),
         BoolGetDatum(row.last),
         Int32GetDatum(row.flags),
-        UInt64GetDatum(row.place),
+        UInt64GetDatum(row.commit_lsn),
         UInt64GetDatum(row.count),
         PointerGetDatum(row.data),
     };

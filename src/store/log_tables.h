@@ -30,7 +30,7 @@ struct PackRow {
     std::int32_t seq = 0;
     bool last = false;
     std::int32_t flags = 0;
-    std::uint64_t place = 0;
+    std::uint64_t commit_lsn = 0;
     std::uint64_t count = 0;
     const char* data = nullptr;  // a varlena
 };
