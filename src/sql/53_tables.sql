@@ -223,6 +223,20 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl.untrack(regclass) IS 'onerepl_remove_table, after the rights were checked.';
 
+-- PostgreSQL gives a partition the row triggers of its new parent, and refuses a table that has one of the same name.
+CREATE FUNCTION onerepl.make_way_for_attach(parent regclass, child regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+BEGIN
+    IF EXISTS (SELECT FROM onerepl.tracked AS t WHERE t.relation = child)
+       AND EXISTS (SELECT FROM onerepl.tracked_member AS m WHERE m.relation = parent) THEN
+        PERFORM onerepl.write_journal(0, NULL, 'P6', format('table %s becomes a partition of %s: its changes are that table''s from now on', child, parent));
+        PERFORM onerepl.untrack(child);
+    END IF;
+END $$;
+COMMENT ON FUNCTION onerepl.make_way_for_attach(regclass, regclass) IS
+'Ends the tracking of a table that is about to become a partition of another tracked one. The statement''s rights were checked.';
+
 CREATE FUNCTION onerepl.track_schema(schema_name text, relations regclass[], new_tables bool) RETURNS int
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$

@@ -17,9 +17,12 @@ extern "C" {
 #include "commands/defrem.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
+#include "commands/trigger.h"
+#include "catalog/namespace.h"
 #include "executor/spi.h"
 #include "nodes/parsenodes.h"
 #include "nodes/value.h"
+#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -31,6 +34,7 @@ namespace onerepl::hooks {
 namespace {
 
 ProcessUtility_hook_type previous = nullptr;
+constexpr const char* capture_trigger = "!onerepl_capture";
 
 bool moves_tablespace(const AlterDatabaseStmt* statement) {
     ListCell* cell;
@@ -154,13 +158,48 @@ void next(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilit
     if (unwatched) note_unwatched(statement);
 }
 
+void make_way_for_attach(const RangeVar* parent_name, const RangeVar* child_name) {
+    const Oid parent = RangeVarGetRelid(parent_name, NoLock, true);
+    const Oid child = RangeVarGetRelid(child_name, NoLock, true);
+    // PostgreSQL refuses the statement with its own words otherwise; and nobody may make a table of somebody
+    // else's untracked, or wait for its lock, by a statement that is refused.
+    if (!OidIsValid(parent) || !OidIsValid(child) || !compat::owns_table(parent, GetUserId()) ||
+        !compat::owns_table(child, GetUserId()) || !OidIsValid(get_trigger_oid(child, capture_trigger, true)))
+        return;
+    LockRelationOid(parent, ShareUpdateExclusiveLock);  // as the statement does, in its order
+    const pg::Rights caller = pg::become(pg::owner_of_schema("onerepl"), 0, false);
+    Oid types[] = {REGCLASSOID, REGCLASSOID};
+    Datum values[] = {ObjectIdGetDatum(parent), ObjectIdGetDatum(child)};
+    SPI_connect();
+    if (SPI_execute_with_args("SELECT onerepl.make_way_for_attach($1, $2)", 2, types, values, nullptr, false,
+                              0) < 0)
+        elog(ERROR, "could not make way for ATTACH PARTITION");
+    SPI_finish();
+    pg::return_from(caller);
+}
+
+/// Nothing that works without onerepl fails with it: a tracked table can become a partition of a tracked one.
+void make_way_for_attach(const Node* statement) {
+    if (!IsA(statement, AlterTableStmt)) return;
+    const auto* alter = reinterpret_cast<const AlterTableStmt*>(statement);
+    ListCell* cell;
+    foreach (cell, alter->cmds) {
+        const auto* command = static_cast<const AlterTableCmd*>(lfirst(cell));
+        if (command->subtype == AT_AttachPartition && command->def && IsA(command->def, PartitionCmd))
+            make_way_for_attach(alter->relation, reinterpret_cast<const PartitionCmd*>(command->def)->name);
+    }
+}
+
 void process_ddl(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
                  ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
                  QueryCompletion* completion) {
     capture::Ddl ddl = capture::ddl_of(planned, query);
     capture::Ddl* const outer = capture::set_running_ddl(&ddl);
     PG_TRY();
-    { next(planned, query, read_only, context, params, environment, receiver, completion); }
+    {
+        make_way_for_attach(planned->utilityStmt);
+        next(planned, query, read_only, context, params, environment, receiver, completion);
+    }
     PG_FINALLY();
     { capture::set_running_ddl(outer); }
     PG_END_TRY();

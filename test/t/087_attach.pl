@@ -1,0 +1,46 @@
+# What works without onerepl works with it: tracked tables become partitions of tracked tables and leave them again, as PostgreSQL's
+# manual recommends, and B has their rows in the right table.
+use strict;
+use warnings;
+use OneReplTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $pair = OneReplTest->new(
+	schema => "CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE p_rest PARTITION OF p DEFAULT;
+		CREATE TABLE p1 (LIKE p INCLUDING ALL); CREATE TABLE p2 (LIKE p INCLUDING ALL) PARTITION BY RANGE (id); CREATE TABLE p2a PARTITION OF p2 FOR VALUES FROM (20) TO (25)",
+	track => [qw(p p1 p2)]);
+my $tracked = "SELECT string_agg(relation::regclass::text, ' ' ORDER BY relation::regclass::text) FROM onerepl.tracked";
+$pair->a("INSERT INTO p VALUES (100, 'before'); INSERT INTO p1 VALUES (11, 'of p1'); INSERT INTO p2 VALUES (21, 'of p2')");
+$pair->wait_identical('p', 'p1', 'p2');
+
+# --- refused, or rolled back: all is as it was
+my $attach = 'ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (10) TO (20)';
+$pair->a('CREATE ROLE stranger LOGIN');
+is_deeply([ OneReplTest::fails($pair->node_a, "SET ROLE stranger; $attach") ]->[0], '42501', "not a stranger's");
+is((OneReplTest::fails($pair->node_a, 'ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (90) TO (95)'))[0], '23514', 'nor with rows that do not belong there');
+$pair->a("BEGIN; $attach; ROLLBACK");
+is($pair->a($tracked), 'p p1 p2', 'all are tracked still');
+$pair->a("INSERT INTO p1 VALUES (12, 'still of p1')");
+$pair->wait_identical('p', 'p1', 'p2', { name => 'and captured' });
+
+# --- a table
+$pair->a("BEGIN; $attach; INSERT INTO p VALUES (13, 'by p'); UPDATE p1 SET v = v || ', changed' WHERE id = 11; COMMIT");
+$pair->wait_identical('p', { name => 'a table with rows is a partition' });
+is($pair->a($tracked), 'p p2', 'and not tracked by itself');
+
+# --- a partitioned table
+$pair->a("ALTER TABLE p ATTACH PARTITION p2 FOR VALUES FROM (20) TO (30); INSERT INTO p VALUES (22, 'by p'); DELETE FROM p2 WHERE id = 21; TRUNCATE p1");
+$pair->wait_identical('p', { name => 'a partitioned table is a partition' });
+
+# --- out and in again
+$pair->a('ALTER TABLE p DETACH PARTITION p1');
+$pair->a("SELECT onerepl_add_table('p1')");
+$pair->a("INSERT INTO p VALUES (14, 'rest')");
+$pair->wait_identical('p', { name => 'out' });
+$pair->a("DELETE FROM p WHERE id = 14; $attach; INSERT INTO p VALUES (15, 'in again')");
+$pair->wait_identical('p', { name => 'in again' });
+is($pair->a('SELECT count(*) FROM onerepl.problems'), '0', 'nothing is wrong');
+$pair->verify_equal('p');
+$pair->finish;
+done_testing();
