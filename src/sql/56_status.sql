@@ -83,7 +83,8 @@ COMMENT ON FUNCTION onerepl.new_start(onerepl.link, int8) IS
 'The cure of a stopped link in words. after: S_b, if what the central has written may be a part of the remote''s history; else null.';
 
 CREATE FUNCTION onerepl.stop_reason(stop int2) RETURNS text
-    LANGUAGE c IMMUTABLE STRICT AS 'MODULE_PATHNAME', 'onerepl_stop_reason';
+    LANGUAGE c IMMUTABLE STRICT AS 'MODULE_PATHNAME', 'onerepl_stop_reason'
+    SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.stop_reason(int2) IS 'Why a link stopped for good (P9), in words. stop: as in onerepl.link.';
 
 CREATE FUNCTION onerepl.stop_state(l onerepl.link, OUT state text, OUT what_to_do text)

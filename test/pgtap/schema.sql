@@ -18,14 +18,14 @@ SELECT columns_are('onerepl', 'log', ARRAY['link', 'n', 'relation', 'object_id',
 SELECT columns_are('onerepl', 'journal', ARRAY['id', 'at', 'level', 'link', 'rule', 'message', 'hint', 'first', 'last']);
 SELECT columns_are('onerepl', 'queue', ARRAY['link', 'first', 'last', 'part', 'parts', 'last_end', 'size', 'received_at']);
 SELECT columns_are('onerepl', 'failed', ARRAY['link', 'n', 'transaction_first', 'transaction_last', 'relation', 'operation', 'key', 'row',
-    'sqlstate', 'message', 'detail', 'hint', 'constraint_name', 'at_commit', 'failed_at', 'resolution', 'resolved_by']);
+    'sqlstate', 'message', 'detail', 'hint', 'constraint_name', 'at_commit', 'failed_at', 'resolution', 'resolved_by', 'conflict']);
 SELECT columns_are('onerepl', 'refresh_progress', ARRAY['link', 'role', 'relation', 'method', 'state', 'one_snapshot', 'rows', 'rows_estimate', 'bytes',
     'percent', 'rows_per_second', 'estimated_end', 'lid_start', 'lid_end', 'start_at', 'started_at', 'finished_at', 'error']);
 SELECT columns_are('onerepl', 'differences', ARRAY['link', 'relation', 'n', 'key_from', 'key_to', 'rows_remote', 'rows_here', 'at']);
 SELECT columns_are('onerepl', 'differing_rows', ARRAY['link', 'relation', 'n', 'key', 'difference', 'columns']);
 SELECT columns_are('onerepl', 'problems', ARRAY['relation', 'kind', 'message', 'hint', 'since']);
 SELECT bag_eq($$SELECT unnest(proargnames) FROM pg_proc WHERE proname = 'onerepl_status'$$,
-    ARRAY['link', 'role', 'peer', 's', 'm', 'lag_records', 'lag_seconds', 'lag_bytes', 'state', 'last_contact', 'last_error', 'what_to_do',
+    ARRAY['link', 'role', 'peer', 'written_to', 'numbered_to', 'lag_records', 'lag_seconds', 'lag_bytes', 'state', 'last_contact', 'last_error', 'what_to_do',
           'problems', 'log_size', 'may_write'], 'columns of onerepl_status');
 
 -- lessons: another tool's FOR ALL TABLES publication must not make our writes fail
@@ -56,7 +56,7 @@ SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE
 -- Every other table holds what is of this database and its log alone. Whoever makes a table decides where it belongs.
 SELECT set_eq($$SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnamespace = 'onerepl'::regnamespace AND c.relkind = 'r'
                 AND c.oid <> ALL ((SELECT extconfig FROM pg_extension WHERE extname = 'onerepl')::oid[])$$,
-              ARRAY['onerepl.apply_progress', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl."position"', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
+              ARRAY['onerepl.apply_progress', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl.sent_progress', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
 
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link_key VALUES (0, 'short', 'short')$$, '23514');
