@@ -14,6 +14,7 @@ extern "C" {
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/latch.h"
+#include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
