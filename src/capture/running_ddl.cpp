@@ -15,6 +15,7 @@ namespace onerepl::capture {
 namespace {
 
 Ddl* running = nullptr;
+Given given_now{};
 
 /// Whether the text, lexed with this standard_conforming_strings, is the statement. Parsing is pure: an error
 /// of it leaves nothing.
@@ -77,6 +78,10 @@ Ddl* set_running_ddl(Ddl* ddl) {
     Ddl* const before = running;
     running = ddl;
     return before;
+}
+
+Given& given() {
+    return given_now;
 }
 
 char* effective_search_path() {

@@ -31,6 +31,14 @@ Ddl* running_ddl();
 /// Gives the former one, to be set again when this one ends, whichever way.
 Ddl* set_running_ddl(Ddl* ddl);
 
+/// Statements that the administrator gives to both sides are in the log before they run. What event triggers do
+/// about one is not: it is recorded as if somebody had sent it (P21).
+struct Given {
+    bool expected;  // the next statement that begins is one
+    bool running;   // the innermost one that runs is
+};
+Given& given();
+
 /// The schemas that search_path leads to now, as a search_path: what "$user" means, and what is not there,
 /// differs elsewhere.
 char* effective_search_path();

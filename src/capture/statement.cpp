@@ -42,9 +42,6 @@ namespace onerepl::capture {
 
 namespace {
 
-/// Statements of the administrator are at work: they are recorded already.
-bool executing = false;
-
 // ---------------------------------------------------------------- which statements
 
 bool changes_shape(AlterTableType part) {
@@ -65,6 +62,11 @@ bool changes_shape(AlterTableType part) {
         case AT_DropConstraint:
         case AT_AddIndexConstraint:
         case AT_ReplicaIdentity:
+        // What it gets and loses with another table or type from now on.
+        case AT_AddInherit:
+        case AT_DropInherit:
+        case AT_AddOf:
+        case AT_DropOf:
             return true;
         default:
             return compat::sets_expression(part);
@@ -230,7 +232,7 @@ bool has_other_values(Oid relation) {
 void record_statement(Relation table, const FoundDescription& newest, const Text& statement) {
     // One that was never described, because no row has changed, is told as it is now.
     const std::uint64_t before = newest.id != 0 ? newest.id : captured_table(table).description;
-    if (!executing) record(before, false, statement);
+    if (!given().running) record(before, false, statement);
     captured_table(table);
 }
 
@@ -312,11 +314,12 @@ void execute_statements(const char* search_path, const char* text, Recording rec
     if (recording == Recording::all && begin_capture())
         record(0, false, {effective_search_path(), standard_conforming_strings, text, strlen(text)});
     SPI_connect();
-    executing = recording != Recording::changes;
+    const Given before = given();
+    given() = {recording != Recording::changes, false};
     PG_TRY();
     { SPI_execute(text, false, 0); }
     PG_FINALLY();
-    { executing = false; }
+    { given() = before; }
     PG_END_TRY();
     SPI_finish();
     AtEOXact_GUC(false, level);

@@ -205,9 +205,9 @@ void process_ddl(PlannedStmt* planned, const char* query, bool read_only, Proces
     PG_END_TRY();
 }
 
-void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
-             ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
-             QueryCompletion* completion) {
+void process_any(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
+                 ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
+                 QueryCompletion* completion) {
     const Node* statement = planned->utilityStmt;
     const bool prepared = is_commit_prepared(statement);
     const Oid database = database_to_clear(statement);
@@ -223,6 +223,22 @@ void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUti
     { next(planned, query, read_only, context, params, environment, receiver, completion); }
     PG_FINALLY();
     { shared::resume_database(database); }
+    PG_END_TRY();
+}
+
+void process(PlannedStmt* planned, const char* query, bool read_only, ProcessUtilityContext context,
+             ParamListInfo params, QueryEnvironment* environment, DestReceiver* receiver,
+             QueryCompletion* completion) {
+    capture::Given& given = capture::given();
+    const capture::Given before = given;
+    // A part of a statement is what the statement is.
+    if ((!before.expected && !before.running) || context == PROCESS_UTILITY_SUBCOMMAND)
+        return process_any(planned, query, read_only, context, params, environment, receiver, completion);
+    given = {false, before.expected};
+    PG_TRY();
+    { process_any(planned, query, read_only, context, params, environment, receiver, completion); }
+    PG_FINALLY();
+    { given = before; }
     PG_END_TRY();
 }
 

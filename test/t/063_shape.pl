@@ -39,6 +39,18 @@ my @cases = (
 	[ 'ALTER TABLE of a partitioned table', 'CREATE DOMAIN d AS int; CREATE TABLE t (id int PRIMARY KEY, gone d, v text) PARTITION BY RANGE (id); CREATE TABLE part PARTITION OF t FOR VALUES FROM (0) TO (100)',
 		"INSERT INTO t VALUES (1, 2, 'a')", 'DROP DOMAIN d CASCADE; ALTER TABLE t ADD n int', "INSERT INTO t VALUES (2, 'b', 3)" ],
 );
+push @cases,
+	[ 'INHERIT', 'CREATE TABLE parent (id int, v int); CREATE TABLE t (id int PRIMARY KEY, v int)',
+		'INSERT INTO t VALUES (1, 2)', 'ALTER TABLE t INHERIT parent; ALTER TABLE parent ADD extra int DEFAULT 7; ALTER TABLE parent RENAME v TO w', 'INSERT INTO t VALUES (2, 3, 8)' ],
+	[ 'NO INHERIT', 'CREATE TABLE parent (id int, v int, w int CONSTRAINT c CHECK (w > 0)); CREATE TABLE t (PRIMARY KEY (id)) INHERITS (parent); CREATE TABLE t_2 (PRIMARY KEY (id)) INHERITS (parent)',
+		'INSERT INTO t VALUES (1, 2, 3); INSERT INTO t_2 VALUES (1, 2, 3)',
+		'ALTER TABLE parent RENAME CONSTRAINT c TO d; ALTER TABLE t NO INHERIT parent; ALTER TABLE t DROP CONSTRAINT d; ALTER TABLE parent DROP v', 'INSERT INTO t VALUES (2, 5, -1); INSERT INTO t_2 VALUES (2, 4)' ],
+	[ 'NOT OF a type', 'CREATE TYPE ty AS (id int, v int); CREATE TABLE t OF ty (PRIMARY KEY (id)); CREATE TABLE t_2 OF ty (PRIMARY KEY (id))',
+		'INSERT INTO t VALUES (1, 2); INSERT INTO t_2 VALUES (1, 2)', 'ALTER TABLE t NOT OF; ALTER TYPE ty DROP ATTRIBUTE v CASCADE', 'INSERT INTO t VALUES (2, 3); INSERT INTO t_2 VALUES (2)' ],
+	[ 'OF a type', 'CREATE TYPE ty AS (id int, v int); CREATE TABLE t (id int PRIMARY KEY, v int)',
+		'INSERT INTO t VALUES (1, 2)', 'ALTER TABLE t OF ty; ALTER TYPE ty ADD ATTRIBUTE w int CASCADE', 'INSERT INTO t VALUES (2, 3, 4)' ],
+	[ 'the same statement again and again', 'CREATE TABLE t (id int PRIMARY KEY, v int)',
+		'INSERT INTO t VALUES (1, 2)', 'DO $do$ BEGIN FOR i IN 1 .. 3 LOOP ALTER TABLE t ADD w int DEFAULT 5; ALTER TABLE t RENAME v TO x; ALTER TABLE t RENAME w TO v; ALTER TABLE t DROP x; END LOOP; END $do$', 'INSERT INTO t VALUES (2, 3)' ];
 if (`$ENV{PG_BINDIR}/postgres --version` =~ / (\d+)/ && $1 >= 17)
 {
 	push @cases, [ 'SET EXPRESSION', 'CREATE TABLE t (id int PRIMARY KEY, v int, g int GENERATED ALWAYS AS (v * 2) STORED)', 'INSERT INTO t VALUES (1, 1)',
@@ -118,6 +130,10 @@ $pair->a("SELECT onerepl_wait('hq', '30 s')");
 is($pair->b("SELECT coalesce(to_regclass('mine.nested')::text, 'missing')"), 'mine.nested', 'a table that an event trigger alters is made') or $pair->show_state;
 is(shape($pair->node_b, 'mine.nested'), shape($pair->node_a, 'mine.nested'), 'with what the trigger did, in its order');
 $pair->wait_identical('mine.nested', { deadline => 5 });
+$pair->a("SELECT onerepl_execute_ddl('CREATE TABLE mine.nested_given (id int PRIMARY KEY)'); INSERT INTO mine.nested_given VALUES (1, 'a')");
+$pair->a("SELECT onerepl_wait('hq', '30 s')");
+is(shape($pair->node_b, 'mine.nested_given'), shape($pair->node_a, 'mine.nested_given'), 'what the trigger did about a statement that was given to both sides, too');
+$pair->wait_identical('mine.nested_given', { deadline => 5 });
 $pair->a('DROP EVENT TRIGGER a_first; DROP EVENT TRIGGER a_drop');
 
 # --- an extension's script. What it does is done by an event trigger here, amid the script of an extension that is there.
