@@ -241,5 +241,6 @@ CREATE TABLE onerepl.contact (
 SELECT pg_extension_config_dump('onerepl.link', '');
 SELECT pg_extension_config_dump('onerepl.link_id_seq', '');
 SELECT pg_extension_config_dump('onerepl.link_key', $$WHERE current_setting('onerepl.dump_keys', true) = 'on'$$);
-SELECT pg_extension_config_dump('onerepl.tracked', '');
-SELECT pg_extension_config_dump('onerepl.guarded', '');
+-- Not what is gone: in the restored database its oid may be another one's.
+SELECT pg_extension_config_dump('onerepl.tracked', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');
+SELECT pg_extension_config_dump('onerepl.guarded', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');

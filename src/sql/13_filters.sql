@@ -9,15 +9,16 @@ CREATE TABLE onerepl.filter (
     rows        text,                   -- SQL over the table's columns; null: all
     uses        text[] NOT NULL,        -- the shapes of the columns that `rows` looks at (onerepl.column_shapes)
     columns     text[],                 -- beside the key's; null: all
-    after       int8 NOT NULL,
+    after       int8 NOT NULL,          -- of the log of this database:
+    database    uuid NOT NULL DEFAULT onerepl.database_id(),    -- that it was made in; one from a dump holds from the beginning
     newest      bool NOT NULL DEFAULT true,
     owner       name NOT NULL,          -- the table's, should it be gone when its last changes are sent
     made_by     name NOT NULL DEFAULT session_user,
     made_at     timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX filter_relation ON onerepl.filter (relation, id);
--- A restored remote must not send what the filter kept back.
-SELECT pg_extension_config_dump('onerepl.filter', 'WHERE newest');
+-- A restored remote must not send what the filter kept back. What is gone has no log there, and its oid is another one's.
+SELECT pg_extension_config_dump('onerepl.filter', 'WHERE newest AND relation IN (SELECT oid FROM pg_catalog.pg_class)');
 SELECT pg_extension_config_dump('onerepl.filter_id_seq', '');
 
 -- The central's: tables of a remote that are called otherwise here, or are one with those of other remotes.

@@ -246,9 +246,9 @@ CREATE FUNCTION onerepl.start_after_last(link int) RETURNS void
     UPDATE onerepl.link AS l SET stop = 0, stop_detail = NULL, start = h.last, start_identity = h.identity, challenge = gen_random_uuid(),
                                  database = onerepl.database_id()
         FROM onerepl.identity_at_last() AS h WHERE l.id = start_after_last.link;
-    -- A filter from a dump is of another log.
-    UPDATE onerepl.filter AS f SET after = h.last FROM onerepl.identity_at_last() AS h
-        WHERE f.link = start_after_last.link AND f.after > h.last;
+    -- One from a dump was there before anything of this log.
+    UPDATE onerepl.filter AS f SET after = 0, database = onerepl.database_id()
+        WHERE f.link = start_after_last.link AND f.database <> onerepl.database_id();
 $$;
 COMMENT ON FUNCTION onerepl.start_after_last(int) IS 'Lets a link of the remote begin after the newest number, as if it were new.';
 

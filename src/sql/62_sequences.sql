@@ -5,7 +5,7 @@ CREATE TABLE onerepl.tracked_sequence (
     relation    regclass PRIMARY KEY,
     added_at    timestamptz NOT NULL DEFAULT now()
 );
-SELECT pg_extension_config_dump('onerepl.tracked_sequence', '');
+SELECT pg_extension_config_dump('onerepl.tracked_sequence', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');
 
 -- The remote's: records of sequences' values (src/sender/sequence_taker.h), until all links have confirmed them.
 CREATE TABLE onerepl.sequence_record (

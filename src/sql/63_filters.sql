@@ -130,7 +130,8 @@ BEGIN
     PERFORM onerepl.hold_numbering();
     DELETE FROM onerepl.filter AS f USING onerepl.filter AS g
         WHERE f.link = to_central.id AND f.relation = relation AND g.link = f.link AND g.relation = f.relation
-          AND g.id > f.id AND g.after <= onerepl.confirmed_to(f.link)
+          -- A read point may lead back to the first number.
+          AND g.id > f.id AND g.after < onerepl.first_number()
           -- Under which a refresh at work has described the table.
           AND NOT EXISTS (SELECT FROM onerepl.refresh AS r WHERE r.link = f.link AND r.relation = f.relation
                           AND r.state IN ('waiting', 'running', 'paused', 'sent', 'cancelling'));

@@ -88,12 +88,18 @@ $pair->track('chosen');
 $pair->a("SELECT onerepl_set_filter('hq', 'chosen', 'id < 100', refresh => NULL); INSERT INTO chosen SELECT n, 'x' FROM generate_series(1, 470) AS n");
 $pair->wait_settled('chosen');
 is($pair->b('SELECT count(*) FROM chosen'), '99', 'the filter holds');
+# What is decided about a relation ends with it: in another database its oid is another one's.
+$pair->b('CREATE TABLE dropped (id int PRIMARY KEY)');
+$pair->a("CREATE TABLE dropped (id int PRIMARY KEY); CREATE SEQUENCE dropped_too; SELECT onerepl_add_table('dropped'), onerepl_set_filter('hq', 'dropped', 'id < 7', refresh => NULL), onerepl_add_sequence('dropped_too')");
+$pair->a('INSERT INTO dropped VALUES (1); DROP TABLE dropped; DROP SEQUENCE dropped_too');
+$pair->wait_settled('dropped');
 $pair->node_a->command_ok([ 'pg_dump', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'postgres' ], 'pg_dump');
 $pair->a('CREATE DATABASE restored');
 $pair->node_a->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'restored' ], 'restore');
 is($pair->node_a->safe_psql('restored', 'SELECT name, url FROM onerepl.link'), 'hq|' . $pair->url, 'the link is kept');
 is($pair->node_a->safe_psql('restored', 'SELECT relation FROM onerepl.tracked ORDER BY relation::text'), "chosen\nt", 'the tracked tables are kept');
-is($pair->node_a->safe_psql('restored', 'SELECT relation, rows FROM onerepl.filter'), 'chosen|id < 100', 'the filter is kept');
+is($pair->node_a->safe_psql('restored', 'SELECT relation, rows FROM onerepl.filter'), 'chosen|id < 100', 'the filter is kept, and none of what is gone');
+is($pair->node_a->safe_psql('restored', 'SELECT count(*) FROM onerepl.tracked_sequence'), '0', 'nor sequences that are gone');
 is($pair->node_a->safe_psql('restored', 'SELECT count(*) FROM t'), $pair->a('SELECT count(*) FROM t'), 'so are the rows');
 isnt($pair->node_a->safe_psql('restored', 'SELECT id FROM onerepl.database'), $pair->a('SELECT id FROM onerepl.database'), 'the restored one is another database');
 is($pair->node_a->safe_psql('restored', 'SELECT coalesce(max(last), 0) < 50 FROM onerepl.batch'), 't', 'the log is not');
@@ -102,12 +108,15 @@ is($pair->b("SELECT state ~ '^stopped' FROM onerepl_status()"), 'f', 'the restor
 # The restored one takes over, as docs/backup.md says: what the filter keeps back does not leave it.
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'restored'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'postgres'") eq '0' }, 30), 'the original rests');
+# What is logged before the link starts is of the restored database, too: the filter's number is of another log.
+$pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (501, 'kept back'), (-1, 'sent')");
+ok(OneReplTest::wait_for(sub { $pair->node_a->safe_psql('restored', 'SELECT count(*) > 0 FROM onerepl.batch') eq 't' }, 30), 'the restored one gives numbers');
 $pair->b("SELECT onerepl_restart_link('branch')");
-$pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_change_link('hq', secret => '$OneReplTest::secret'), onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
+$pair->node_a->safe_psql('restored', "BEGIN; SELECT onerepl_change_link('hq', secret => '$OneReplTest::secret'), onerepl_restart_link('hq', read_point => 1); COMMIT");
 $pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (500, 'kept back'), (0, 'sent')");
 ok(OneReplTest::wait_for(sub { ($pair->node_b->psql('postgres', 'SELECT count(*) FROM chosen WHERE id = 0'))[1] eq '1' }, 60), 'it is in use');
 ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');
-is($pair->b('SELECT count(*), max(id) FROM chosen'), '100|99', 'with the rows of the filter');
+is($pair->b('SELECT count(*), min(id), max(id) FROM chosen'), '101|-1|99', 'with the rows of the filter');
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'postgres'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'restored'") eq '0' }, 30), 'it rests');
 $pair->b("SELECT onerepl_restart_link('branch')");

@@ -158,6 +158,29 @@ $second->safe_psql('postgres', "UPDATE stock SET v = 'goes on'");
 OneReplTest::poll_ok($pair->node_b, "SELECT v FROM stock WHERE branch = 18", 'and it goes on', wanted => 'goes on');
 is($pair->b("SELECT count(*) FROM stock WHERE branch = 17"), '4', 'the other branch has lost nothing');
 
+# --- from a read point on, each record meets the filter of its time
+$pair->wait_settled('before the read point');
+my $from = $pair->a("SELECT numbered_to + 1 FROM onerepl_status() WHERE link = 'hq'");
+my $pointed = 'CREATE TABLE pointed (id int PRIMARY KEY)';
+$pair->a($pointed);
+$pair->b($pointed);
+$pair->track('pointed');
+for my $limit (100, 50, 40)
+{
+	$pair->a("SELECT onerepl_set_filter('hq', 'pointed', 'id % 1000 < $limit', refresh => NULL)");
+	$pair->a("INSERT INTO pointed SELECT n + 1000 * $limit FROM generate_series(1, 470) AS n");
+	$pair->wait_settled("rows with id % 1000 < $limit");
+}
+my $wanted = $pair->b('SELECT count(*) FROM pointed');
+is($wanted, '187', 'three filters, one after the other');
+$pair->b("SELECT onerepl_pause('branch'); DROP TABLE pointed; $pointed; SELECT onerepl_restart_link('branch')");
+$pair->a("SELECT onerepl_restart_link('hq', read_point => $from)");
+$pair->b("SELECT onerepl_resume('branch')");
+$pair->wait_settled('from the read point on');
+is($pair->b('SELECT count(*) FROM pointed'), $wanted, 'the same rows come once more, and none that a filter kept back');
+$pair->a("SELECT onerepl_refresh('hq', 'pointed', method => 'repair')");
+$pair->verify_equal('pointed');
+
 # --- another link has a choice of its own
 $second->safe_psql('postgres', "CREATE TABLE keyed (id int PRIMARY KEY, u int UNIQUE DEFERRABLE INITIALLY DEFERRED, wanted bool); SELECT onerepl_add_remote('a', 'the third secret, long enough too', tables => '{*}')");
 OneReplTest::wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) }, 20);
