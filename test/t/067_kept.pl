@@ -6,10 +6,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $pair = OneReplTest->new(track => [ 'pooled', 'interrupted', 'filler' ], conf_a => 'onerepl.log_retention = 0', schema => <<'SQL');
+my $pair = OneReplTest->new(track => [ 'pooled', 'interrupted', 'filler', 'emptied' ], conf_a => 'onerepl.log_retention = 0', schema => <<'SQL');
 CREATE TABLE pooled (id int PRIMARY KEY, v int NOT NULL);
 CREATE TABLE interrupted (id int PRIMARY KEY, v text);
 CREATE TABLE filler (id int PRIMARY KEY, v text);
+CREATE TABLE emptied (id int);
 SQL
 
 # --- two sessions describe a table at the same time; one of the two descriptions is replaced by the other, and its session goes on
@@ -47,6 +48,8 @@ ok(OneReplTest::wait_for(sub { $id++; $pair->a("INSERT INTO filler VALUES ($id, 
 is($pair->a("SELECT count(*) FROM onerepl.description WHERE id = $older"), '1', 'but not one that a transaction may still write under');
 $open->query_safe('INSERT INTO pooled VALUES (11, 11); COMMIT');
 goes("id = $older", 'until that has ended');
+# The sender reads descriptions anew after a large row.
+$pair->a("INSERT INTO filler SELECT 0, string_agg(md5(n::text), '') FROM generate_series(1, 40000) AS n");
 $sessions[$_]->query_safe("INSERT INTO pooled VALUES (2$_, 2$_)") for 0 .. 1;
 $_->quit for @sessions, $open;
 $pair->wait_identical('pooled');
@@ -57,14 +60,15 @@ my $holder = $pair->node_a->background_psql('postgres', timeout => 600);
 $session->query_safe("SET lock_timeout = '20ms'");
 $pair->a("ALTER TABLE interrupted ADD CHECK (v <> ''); CREATE UNIQUE INDEX ON interrupted (v)");
 $holder->query_safe('BEGIN; LOCK TABLE onerepl.change_0, onerepl.change_1, onerepl.change_2, onerepl.change_3 IN ACCESS EXCLUSIVE MODE');
-for my $size (0 .. 80)
+for my $count (0 .. 40)
 {
 	# Each attempt leaves a little less room in the pack for the description's record.
-	my $rest = 500 + 6 * $size;
+	my $truncates = 'TRUNCATE emptied;' x $count;
 	$session->query(<<"SQL");
 BEGIN;
 INSERT INTO filler SELECT 1000 + n, repeat('x', 1000) FROM generate_series(1, 7) AS n;
-INSERT INTO filler VALUES (2000, repeat('x', $rest));
+INSERT INTO filler VALUES (2000, repeat('x', 850));
+$truncates
 INSERT INTO interrupted VALUES (1, 'never');
 ROLLBACK;
 SQL
