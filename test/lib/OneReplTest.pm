@@ -210,6 +210,10 @@ sub poll_ok
 	return $good;
 }
 
+# The same on A or B: $pair->poll_a(SQL, name, ...).
+sub poll_a { my $self = shift; local $Test::Builder::Level = $Test::Builder::Level + 1; return poll_ok($self->{node_a}, @_); }
+sub poll_b { my $self = shift; local $Test::Builder::Level = $Test::Builder::Level + 1; return poll_ok($self->{node_b}, @_); }
+
 # A table's content as one value; the same for the same rows in any order.
 sub fingerprint
 {

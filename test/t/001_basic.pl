@@ -71,7 +71,7 @@ $pair->wait_identical(@tables, { name => 'truncate' });
 
 # --- states, log, status
 $pair->wait_settled('after all changes');
-OneReplTest::poll_ok($pair->node_b, 'SELECT written_to = numbered_to FROM onerepl_status()', 'B: S = M');
+$pair->poll_b('SELECT written_to = numbered_to FROM onerepl_status()', 'B: S = M');
 is($pair->a('SELECT numbered_to FROM onerepl_status()'), $pair->b('SELECT written_to FROM onerepl_status()'), 'M_a = S_b');
 is($pair->a('SELECT count(*), min(n), max(n) = count(*) FROM onerepl.log'),
 	$pair->a("SELECT numbered_to || '|1|t' FROM onerepl_status()"), 'numbers from 1 without a gap');
@@ -98,7 +98,7 @@ $pair->a("ALTER SYSTEM SET onerepl.send_interval = '10min'; SELECT pg_reload_con
 sleep 1;
 my $begin = time;
 $pair->a("INSERT INTO item (id, name) VALUES (2, 'quick')");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM item WHERE id = 2", 'a commit does not wait for Ti',
+$pair->poll_b("SELECT count(*) FROM item WHERE id = 2", 'a commit does not wait for Ti',
 	wanted => '1', deadline => 5);
 note sprintf 'seen after %.3f s', time - $begin;
 is($pair->a("INSERT INTO item (id, name) VALUES (3, 'waited for'); SELECT onerepl_wait('hq', '10 s')"), 't', 'onerepl_wait');

@@ -134,7 +134,7 @@ SQL
 $pair->a("BEGIN; INSERT INTO t VALUES (-10, 'prepared'); UPDATE swap SET v = 'prepared' WHERE id = 1; PREPARE TRANSACTION 'one'");
 $pair->a("BEGIN; INSERT INTO t VALUES (-11, 'never'); PREPARE TRANSACTION 'two'");
 $pair->a("INSERT INTO t VALUES (-12, 'after the prepared one')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM t WHERE id IN (-10, -12)', 'what is prepared does not hold back others', wanted => '1');
+$pair->poll_b('SELECT count(*) FROM t WHERE id IN (-10, -12)', 'what is prepared does not hold back others', wanted => '1');
 $pair->node_a->restart;
 $pair->a("COMMIT PREPARED 'one'");
 $pair->a("ROLLBACK PREPARED 'two'");
@@ -157,7 +157,7 @@ $open->query_safe("BEGIN; INSERT INTO t VALUES (-40, 'long open'); UPDATE swap S
 my $begin = time;
 $pair->a("SET lock_timeout = '1s'; SET statement_timeout = '3s'; INSERT INTO t SELECT n FROM generate_series(-200, -100) AS n; DELETE FROM t WHERE id < -150");
 cmp_ok(time - $begin, '<', 3, 'a writer does not wait for an open transaction');
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM t WHERE id BETWEEN -150 AND -100', 'nor do its changes', wanted => '51');
+$pair->poll_b('SELECT count(*) FROM t WHERE id BETWEEN -150 AND -100', 'nor do its changes', wanted => '51');
 $open->query_safe('COMMIT');
 $open->quit;
 $pair->wait_identical(@tables, { name => 'all tables in the end' });

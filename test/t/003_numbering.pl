@@ -88,7 +88,7 @@ is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed on B');
 
 # --- what is numbered is on disk although the sessions do not wait for theirs
 $pair->a("SET synchronous_commit = off; INSERT INTO ledger (counter, value, who) SELECT 300, n, 'asynchronous' FROM generate_series(1, 1000) AS n");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM ledger WHERE who = 'asynchronous'", 'asynchronous commits arrive', wanted => '1000');
+$pair->poll_b("SELECT count(*) FROM ledger WHERE who = 'asynchronous'", 'asynchronous commits arrive', wanted => '1000');
 OneReplTest::crash($pair->node_a);
 $pair->wait_identical('ledger', { name => 'and are still there after a crash of A' });
 is($pair->a("SELECT count(*) FROM onerepl.journal WHERE level = 'critical'"), '0', 'no fork found');

@@ -24,7 +24,7 @@ for my $kind (qw(html empty cached garbage truncated 302 401 407 413 429 502 504
 	note $pair->a('SELECT last_error FROM onerepl_status()');
 	$pair->calm_proxy;
 	$pair->wait_identical('t', { name => "$kind: the link goes on when it ends", deadline => 15 });
-	OneReplTest::poll_ok($pair->node_a, "SELECT last_error IS NULL AND written_to = numbered_to FROM onerepl_status()", "$kind: and the status is good", deadline => 15);
+	$pair->poll_a("SELECT last_error IS NULL AND written_to = numbered_to FROM onerepl_status()", "$kind: and the status is good", deadline => 15);
 	cmp_ok(OneReplTest::journal_count($pair->node_a) - $before, '<=', 5, "$kind: few journal entries");
 }
 
@@ -44,8 +44,8 @@ my $before = OneReplTest::journal_count($pair->node_a);
 $pair->a("INSERT INTO t SELECT n, 'while it was away' FROM generate_series(5000, 6000) AS n");
 sleep 6;
 cmp_ok(OneReplTest::journal_count($pair->node_a) - $before, '<=', 4, 'no entry per try');
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'no contact' FROM onerepl_status()", 'A tells that there is no contact', deadline => 15);
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'no contact' FROM onerepl_status()", 'B too', deadline => 15);
+$pair->poll_a("SELECT state = 'no contact' FROM onerepl_status()", 'A tells that there is no contact', deadline => 15);
+$pair->poll_b("SELECT state = 'no contact' FROM onerepl_status()", 'B too', deadline => 15);
 cmp_ok(OneReplTest::journal_count($pair->node_b, level => 'warning'), '>=', 1, 'and its journal (P12)');
 $pair->tell_proxy('/up');
 $pair->wait_identical('t', { name => 'all arrives when it is back', deadline => 30 });

@@ -17,15 +17,15 @@ sub on_b { my $sql = shift; return $pair->b("SET onerepl.allow_writes = on; $sql
 sub wait_failed
 {
 	my ($name, $count) = @_;
-	OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM onerepl.failed', $name, wanted => $count, deadline => 20);
-	OneReplTest::poll_ok($pair->node_b, "SELECT state ~ '^failed at' FROM onerepl_status()", "$name: the status of B", deadline => 5);
+	$pair->poll_b('SELECT count(*) FROM onerepl.failed', $name, wanted => $count, deadline => 20);
+	$pair->poll_b("SELECT state ~ '^failed at' FROM onerepl_status()", "$name: the status of B", deadline => 5);
 	return;
 }
 sub wait_clear
 {
 	my $name = shift;
-	OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.failed", "$name: no failure left", wanted => '0', deadline => 20);
-	OneReplTest::poll_ok($pair->node_a, 'SELECT written_to = numbered_to FROM onerepl_status()', "$name: all is confirmed", deadline => 20);
+	$pair->poll_b("SELECT count(*) FROM onerepl.failed", "$name: no failure left", wanted => '0', deadline => 20);
+	$pair->poll_a('SELECT written_to = numbered_to FROM onerepl_status()', "$name: all is confirmed", deadline => 20);
 	return;
 }
 
@@ -45,7 +45,7 @@ is($pair->b('SELECT written_to + 1 FROM onerepl_status()'), $n, 'S_b stands befo
 is($pair->b("SELECT state FROM onerepl_object_state('t', '101')"), 'F', 'state of the object');
 is($pair->b("SELECT state FROM onerepl.log WHERE n = $n"), 'F', 'state in the log');
 like($pair->b('SELECT f::text FROM onerepl.failed AS f'), qr/t_pkey/, 'the constraint is named');
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'the central is failed at $n' OR state ~ 'failed' FROM onerepl_status()", 'A knows', deadline => 10);
+$pair->poll_a("SELECT state = 'the central is failed at $n' OR state ~ 'failed' FROM onerepl_status()", 'A knows', deadline => 10);
 cmp_ok(OneReplTest::journal_count($pair->node_b, level => 'critical'), '>=', 1, 'the journal of B tells it');
 on_b('DELETE FROM t WHERE id = 101');
 $pair->b("SELECT onerepl_resolve('branch', $n, 'retry')");
@@ -112,7 +112,7 @@ wait_clear('deferred constraint');
 # --- TRUNCATE that cannot be applied
 $pair->b('CREATE TABLE refers (id int REFERENCES t)');
 $pair->a("TRUNCATE t; INSERT INTO t VALUES (1, 'after')");
-OneReplTest::poll_ok($pair->node_b, "SELECT (SELECT count(*) FROM onerepl.failed) = 1 OR (SELECT count(*) FROM t) = 1", 'TRUNCATE of a table that others refer to', deadline => 20);
+$pair->poll_b("SELECT (SELECT count(*) FROM onerepl.failed) = 1 OR (SELECT count(*) FROM t) = 1", 'TRUNCATE of a table that others refer to', deadline => 20);
 $pair->b('DROP TABLE refers');
 $pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
 wait_clear('truncate');

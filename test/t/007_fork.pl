@@ -84,7 +84,7 @@ sub cure_ok
 	$pair->node_b->stop;
 	OneReplTest::restore($pair->node_a, $copy);
 	$pair->a("INSERT INTO t VALUES ($_, 'other history')") for 21 .. 60;
-	OneReplTest::poll_ok($pair->node_a, 'SELECT numbered_to > 45 FROM onerepl_status()', 'the other history has more numbers');
+	$pair->poll_a('SELECT numbered_to > 45 FROM onerepl_status()', 'the other history has more numbers');
 	$pair->node_b->start;
 	stopped_ok('A restored and overtaken', qr/histories differ|remote has lost/, $pair->nodes);
 	untouched_ok('A restored and overtaken', $pair, $content);
@@ -141,7 +141,7 @@ sub cure_ok
 	$clone->start;
 	$pair->a("INSERT INTO t SELECT n, 'of A' FROM generate_series(11, 20) AS n");
 	$clone->safe_psql('postgres', "INSERT INTO t SELECT n, 'of the clone' FROM generate_series(11, 30) AS n");
-	OneReplTest::poll_ok($pair->node_b, "SELECT state ~ '^stopped' FROM onerepl_status()", 'clone: B has stopped the link', deadline => 15);
+	$pair->poll_b("SELECT state ~ '^stopped' FROM onerepl_status()", 'clone: B has stopped the link', deadline => 15);
 	$pair->a("INSERT INTO t VALUES (100, 'more of A')");
 	$clone->safe_psql('postgres', "INSERT INTO t VALUES (101, 'more of the clone')");
 	my $with = sub { my $node = shift; return $node->safe_psql('postgres', "SELECT state ~ '^stopped' FROM onerepl_status()") eq 't' };

@@ -73,7 +73,7 @@ $pair->wait_identical('big', { name => 'its rows are the same', deadline => 60 }
 
 # --- an interrupted one: B crashes in the middle and needs not get all again
 $pair->a('UPDATE big SET n = 1 WHERE id <= 300000');
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) > 0 FROM onerepl.waiting', 'a part of the next one waits on B', deadline => 30);
+$pair->poll_b('SELECT count(*) > 0 FROM onerepl.waiting', 'a part of the next one waits on B', deadline => 30);
 OneReplTest::crash($pair->node_b);
 ($good, %peak) = watch_memory(\&caught_up, 120);
 ok($good, 'a large transaction survives a crash of B');
@@ -95,7 +95,7 @@ $pair->a("INSERT INTO wide VALUES (-1, repeat('0123456789', 10000000), NULL)");
 ok($good, 'a row of 100 MB arrives');
 small_ok('a row of 100 MB', 1024, %peak);
 $pair->a("UPDATE wide SET raw = '\\x01' WHERE id = -1");
-OneReplTest::poll_ok($pair->node_b, "SELECT raw = '\\x01' AND length(v) = 100000000 FROM wide WHERE id = -1", 'a change that leaves its large value alone', deadline => 60);
+$pair->poll_b("SELECT raw = '\\x01' AND length(v) = 100000000 FROM wide WHERE id = -1", 'a change that leaves its large value alone', deadline => 60);
 is($pair->b('SELECT md5(v) FROM wide WHERE id = -1'), $pair->a('SELECT md5(v) FROM wide WHERE id = -1'), 'the value is the same');
 
 # --- afterwards the workers are small again

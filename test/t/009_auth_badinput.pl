@@ -205,7 +205,7 @@ for my $node ($pair->nodes)
 
 # --- a remote with the wrong secret is not heard, and its administrator is told
 $pair->a("SELECT onerepl_change_link('hq', secret => 'not the secret of the central'); INSERT INTO t VALUES (200, 'under a wrong secret')");
-OneReplTest::poll_ok($pair->node_a, "SELECT last_error <> '' FROM onerepl_status()", 'a wrong secret shows in the status', deadline => 10);
+$pair->poll_a("SELECT last_error <> '' FROM onerepl_status()", 'a wrong secret shows in the status', deadline => 10);
 is($pair->b('SELECT count(*) FROM t WHERE id = 200'), '0', 'and nothing of it is written');
 $pair->a("SELECT onerepl_change_link('hq', secret => '$secret')");
 $pair->wait_identical('t', { name => 'until it is put right', deadline => 20 });

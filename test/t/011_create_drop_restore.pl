@@ -32,7 +32,7 @@ is(has_worker($pair->node_b, 'receiver'), 1, 'B has a receiver');
 my $port = PostgreSQL::Test::Cluster::get_free_port();
 $pair->b("ALTER SYSTEM SET onerepl.receivers = 3");
 $pair->b("SELECT pg_reload_conf()");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl receiver'", 'more receivers after a reload', wanted => '3', deadline => 15);
+$pair->poll_b("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl receiver'", 'more receivers after a reload', wanted => '3', deadline => 15);
 $pair->a("INSERT INTO t SELECT n, 'three receivers' FROM generate_series(101, 200) AS n");
 $pair->wait_identical('t');
 $pair->b("ALTER SYSTEM SET onerepl.listen = '127.0.0.1:$port'");
@@ -71,7 +71,7 @@ $pair->b('DROP DATABASE other');
 # --- a database beside it, dropped while its workers run
 $pair->a('CREATE DATABASE other');
 my ($status) = $pair->node_a->psql('other', "$schema; CREATE EXTENSION onerepl; SELECT onerepl_add_central('nowhere', 'http://127.0.0.1:1', 'a secret that is long enough'); SELECT onerepl_add_table('t')", on_error_die => 1);
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'other'", 'the other database gets its sender', wanted => '1', deadline => 20);
+$pair->poll_a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'other'", 'the other database gets its sender', wanted => '1', deadline => 20);
 timed_ok(10, 'DROP DATABASE with a sender in it', sub { my ($s) = $pair->node_a->psql('postgres', 'DROP DATABASE other'); $s == 0 });
 $pair->a("INSERT INTO t VALUES (302, 'beside DROP DATABASE')");
 $pair->wait_identical('t', { name => 'the first database goes on' });

@@ -54,7 +54,7 @@ cmp_ok($pair->b('SELECT onerepl.self_check()'), '>=', 1, 'B: a disabled guard is
 
 # --- a worker looks by itself
 $pair->a('ALTER TABLE plain DISABLE TRIGGER "!onerepl_capture"');
-OneReplTest::poll_ok($pair->node_a, 'SELECT problems > 0 FROM onerepl_status()', 'within a minute or so without being asked', deadline => 75);
+$pair->poll_a('SELECT problems > 0 FROM onerepl_status()', 'within a minute or so without being asked', deadline => 75);
 
 $pair->finish;
 done_testing();

@@ -24,16 +24,16 @@ for (1 .. 6)
 }
 $pair->wait_identical('t');
 $pair->wait_settled('before the purge');
-OneReplTest::poll_ok($pair->node_a, 'SELECT log_size < 3000000 FROM onerepl_status()', 'confirmed records are purged while a transaction is open', deadline => 75);
+$pair->poll_a('SELECT log_size < 3000000 FROM onerepl_status()', 'confirmed records are purged while a transaction is open', deadline => 75);
 $reader->query_safe('COMMIT');
 $reader->quit;
 
 # --- what B has not confirmed is never purged; thresholds are told once
 $pair->node_b->stop;
 grow(8000);
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'warning' AND message ~ 'log'", 'the warning threshold', deadline => 75);
+$pair->poll_a("SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'warning' AND message ~ 'log'", 'the warning threshold', deadline => 75);
 grow(16000);
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'critical' AND message ~ 'log'", 'the critical threshold', deadline => 75);
+$pair->poll_a("SELECT count(*) > 0 FROM onerepl.journal WHERE level = 'critical' AND message ~ 'log'", 'the critical threshold', deadline => 75);
 cmp_ok(OneReplTest::journal_count($pair->node_a, level => 'critical'), '<=', 2, 'told once');
 grow(10);
 pass('writers go on (policy: continue)');
@@ -51,7 +51,7 @@ my $critical = OneReplTest::journal_count($pair->node_a, level => 'critical');
 sub stays_below
 {
 	my $name = shift;
-	OneReplTest::poll_ok($pair->node_a, 'SELECT log_size < 12000000 FROM onerepl_status()', "$name: confirmed records go at the limit", deadline => 75);
+	$pair->poll_a('SELECT log_size < 12000000 FROM onerepl_status()', "$name: confirmed records go at the limit", deadline => 75);
 	return is($pair->a('SELECT capture_stopped FROM onerepl.log_state'), 'f', "$name: and capture goes on");
 }
 # In all more than the limit. A purge may come between.
@@ -66,7 +66,7 @@ is(OneReplTest::journal_count($pair->node_a, level => 'critical'), $critical, 'w
 # --- what is not does
 $pair->node_b->stop;
 grow(25000);
-OneReplTest::poll_ok($pair->node_a, "SELECT state ~ '^capture stopped' FROM onerepl_status()", 'capture stops at the limit', deadline => 75);
+$pair->poll_a("SELECT state ~ '^capture stopped' FROM onerepl_status()", 'capture stops at the limit', deadline => 75);
 my $begin = time;
 grow(1000);
 cmp_ok(time - $begin, '<', 10, 'writers go on');

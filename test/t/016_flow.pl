@@ -30,7 +30,7 @@ $pair->a("INSERT INTO t VALUES (0, 'first')");
 $pair->wait_identical('t');
 on_b("INSERT INTO t VALUES (1, 'in the way')");
 load(1);
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'the central has a failed record' FROM onerepl_status()", 'A knows of the failure');
+$pair->poll_a("SELECT state = 'the central has a failed record' FROM onerepl_status()", 'A knows of the failure');
 cmp_ok(waiting(), '<=', $limit, 'B holds no more than onerepl.queue_limit');
 cmp_ok($pair->a('SELECT numbered_to FROM onerepl_status()') - $pair->a('SELECT onerepl.sent_to(id) FROM onerepl.link'), '>', 1000,
 	'A keeps the rest, unsent');
@@ -45,7 +45,7 @@ is(waiting(), 0, 'the queue is empty');
 # --- paused: nothing at all is sent, and nothing is lost
 $pair->b("SELECT onerepl_pause('branch')");
 load(10001);
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'the central is paused' FROM onerepl_status()", 'A knows that B is paused');
+$pair->poll_a("SELECT state = 'the central is paused' FROM onerepl_status()", 'A knows that B is paused');
 is($pair->b('SELECT count(*) FROM t WHERE id > 10000'), 0, 'B writes nothing while paused');
 cmp_ok(waiting(), '<=', $limit, 'and holds no more than its limit');
 $pair->b("SELECT onerepl_resume('branch')");

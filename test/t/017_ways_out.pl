@@ -17,7 +17,7 @@ SQL
 
 sub on_b { my $sql = shift; return $pair->b("SET onerepl.allow_writes = on; $sql"); }
 sub state_of_b { return $pair->b('SELECT state FROM onerepl_status()'); }
-sub b_becomes { my ($wanted, $name) = @_; return OneReplTest::poll_ok($pair->node_b, "SELECT state ~ '$wanted' FROM onerepl_status()", $name); }
+sub b_becomes { my ($wanted, $name) = @_; return $pair->poll_b("SELECT state ~ '$wanted' FROM onerepl_status()", $name); }
 
 # --- P8: a tracked table of B is closed before its first change
 $pair->a("SELECT onerepl_add_table('other')");
@@ -35,7 +35,7 @@ ok( OneReplTest::wait_for(
 		30),
 	'and can be skipped');
 $pair->a("SELECT onerepl_verify('hq', 'missing')");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.journal WHERE message LIKE '%missing cannot be verified%' AND level = 'critical'",
+$pair->poll_b("SELECT count(*) FROM onerepl.journal WHERE message LIKE '%missing cannot be verified%' AND level = 'critical'",
 	'a verification tells that it is not there', wanted => '1');
 $pair->a("INSERT INTO t VALUES (1, 'after it')");
 $pair->wait_identical('t', { name => 'and the link goes on' });
@@ -63,7 +63,7 @@ on_b('DELETE FROM wide');
 $pair->a('UPDATE wide SET n = 1');
 b_becomes('^failed', 'an update of a missing row');
 $pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.failed WHERE detail LIKE '%leaves out large values%' AND resolution IS NULL",
+$pair->poll_b("SELECT count(*) FROM onerepl.failed WHERE detail LIKE '%leaves out large values%' AND resolution IS NULL",
 	'overwrite says why it cannot help', wanted => '1');
 $pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->a("SELECT onerepl_refresh('hq', 'wide', 'repair'), onerepl_refresh('hq', 't', 'repair')");
@@ -81,7 +81,7 @@ my ($n) = $pair->b('SELECT n FROM onerepl.failed WHERE at_commit');
 my ($sqlstate, $message) = OneReplTest::fails($pair->node_b, "SELECT onerepl_resolve('branch', $n, 'overwrite')");
 is($sqlstate, '22023', "overwrite is refused: $message");
 $pair->b("SELECT onerepl_resolve('branch', $n, 'skip')");
-OneReplTest::poll_ok($pair->node_a, 'SELECT written_to = numbered_to FROM onerepl_status()', 'skip leaves out the whole transaction');
+$pair->poll_a('SELECT written_to = numbered_to FROM onerepl_status()', 'skip leaves out the whole transaction');
 is($pair->b('SELECT count(*) FROM t WHERE id IN (10, 11)'), 0, 'nothing of it is written');
 is(OneReplTest::journal_count($pair->node_b, level => 'critical', like => 'a whole transaction, of link .* will be skipped'), 1, 'the journal says so');
 $pair->b('DROP TRIGGER refuse ON t');
@@ -119,7 +119,7 @@ ok(OneReplTest::wait_for(sub { state_of_b() eq 'in step' }, 20), 'its remains ar
 	$pair->node_a->reload;
 	$pair->a("SELECT onerepl_pause('hq')");
 	$pair->a("INSERT INTO t SELECT n, repeat(md5(n::text), 30) FROM generate_series(1000, 4000) AS n");
-	OneReplTest::poll_ok($pair->node_a, 'SELECT capture_stopped FROM onerepl.log_state', 'capture is stopped', deadline => 120);
+	$pair->poll_a('SELECT capture_stopped FROM onerepl.log_state', 'capture is stopped', deadline => 120);
 	my $open = $pair->node_a->background_psql('postgres');
 	$open->query_safe("BEGIN; INSERT INTO t VALUES (30, 'not captured')");
 	$pair->node_a->safe_psql('postgres', "ALTER SYSTEM SET onerepl.log_critical_size = 0");
@@ -128,7 +128,7 @@ ok(OneReplTest::wait_for(sub { state_of_b() eq 'in step' }, 20), 'its remains ar
 	my $restart = $pair->node_a->background_psql('postgres');
 	$restart->query_until(qr/begun/,
 		"\\echo begun\nBEGIN; SELECT onerepl_restart_link('hq'), onerepl_refresh('hq', method => 'repair'); COMMIT;\n");
-	OneReplTest::poll_ok($pair->node_a,
+	$pair->poll_a(
 		"SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%onerepl_restart_link%' AND wait_event_type = 'Lock'",
 		'the new start waits for a transaction that was not captured');
 	$open->query_safe("INSERT INTO t VALUES (31, 'not captured either'); COMMIT");
@@ -144,7 +144,7 @@ $pair->a("SELECT onerepl_pause('hq'); INSERT INTO t VALUES (35, 'unreadable for 
 $pair->a("DELETE FROM onerepl.description WHERE relation = 't'::regclass");
 # A sender that has been there before remembers it.
 $pair->a("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'onerepl sender'; SELECT onerepl_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message LIKE 'records cannot be sent: %'}, 'is told in the journal, once', wanted => '1') or $pair->show_state;
+$pair->poll_a(q{SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message LIKE 'records cannot be sent: %'}, 'is told in the journal, once', wanted => '1') or $pair->show_state;
 like($pair->a('SELECT last_error FROM onerepl_status()'), qr/^records cannot be sent: /, 'and in the status');
 $pair->a('INSERT INTO onerepl.description SELECT * FROM saved');
 $pair->wait_identical('t', { name => 'mended, it goes on' }) or $pair->show_state;

@@ -81,7 +81,7 @@ is($pair->b("SELECT string_agg(id::text, ',' ORDER BY n) FROM seen"), join(',', 
 $pair->b('ALTER TABLE moving ADD CHECK (v < 1000000)');
 $pair->b('SET onerepl.allow_writes = on; INSERT INTO moving VALUES (1000, 1000)');
 $pair->a('BEGIN; UPDATE moving SET v = 5 WHERE id <= 20; INSERT INTO moving VALUES (1000, 7); UPDATE moving SET v = 0 WHERE id <= 20; COMMIT');
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM onerepl.failed', 'a row is in the way', wanted => '1', deadline => 20);
+$pair->poll_b('SELECT count(*) FROM onerepl.failed', 'a row is in the way', wanted => '1', deadline => 20);
 $pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
 $pair->wait_identical(@tables, { name => 'an insert that wins, behind updates of its table' });
 
@@ -89,10 +89,10 @@ $pair->wait_identical(@tables, { name => 'an insert that wins, behind updates of
 $pair->b("SELECT onerepl_pause('branch')");
 $pair->a("DO \$\$ BEGIN FOR i IN 1 .. 50 LOOP UPDATE moving SET v = i WHERE id = i; COMMIT; END LOOP; END \$\$");
 $pair->a("SELECT onerepl_refresh('hq', 'moving', 'repair')");
-OneReplTest::poll_ok($pair->node_a, "SELECT state IN ('running', 'sent') FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'the refresh has begun', deadline => 20);
+$pair->poll_a("SELECT state IN ('running', 'sent') FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'the refresh has begun', deadline => 20);
 $pair->a("UPDATE moving SET v = 0 WHERE id <= 50; INSERT INTO moving SELECT 2000 + g, -1 FROM generate_series(1, 20) g");
 $pair->b("SELECT onerepl_resume('branch')");
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'done' FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'and is done', deadline => 30);
+$pair->poll_a("SELECT state = 'done' FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'and is done', deadline => 30);
 $pair->wait_identical(@tables, { name => 'a refresh that begins between updates and inserts' });
 
 # Descending, so that keys and numbers run against each other.
@@ -100,7 +100,7 @@ $pair->b('SET onerepl.allow_writes = on; DELETE FROM moving WHERE id IN (90, 200
 backlog('FOR i IN REVERSE 300 .. 1 LOOP UPDATE moving SET v = v + 1 WHERE id = i; COMMIT; END LOOP;');
 for my $key (200, 90)
 {
-	OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM onerepl.failed', "the missing row $key", wanted => '1', deadline => 20);
+	$pair->poll_b('SELECT count(*) FROM onerepl.failed', "the missing row $key", wanted => '1', deadline => 20);
 	is($pair->b('SELECT key FROM onerepl.failed'), "(id)=($key)", 'its key is told');
 	like($pair->b('SELECT f::text FROM onerepl.failed f'), qr/row to be updated does not exist/, 'and the reason');
 	is($pair->b('SELECT min(id) FROM moving WHERE v = 1'), $key + 1, 'all that came before is written');

@@ -117,7 +117,7 @@ UPDATE big SET n = n + 100;
 UPDATE big SET id = 50 WHERE id = 5;
 SQL
 my $same = 'SELECT md5(string_agg(id || t || n, chr(10) ORDER BY id)) FROM big';
-OneReplTest::poll_ok($pair->node_b, $same, 'a table of another shape', wanted => $pair->a($same));
+$pair->poll_b($same, 'a table of another shape', wanted => $pair->a($same));
 is($pair->b("SELECT count(*) FROM big WHERE extra = 'of B' AND made IS NOT NULL"), '5', 'defaults of B');
 
 # ---------------------------------------------------------------- the guard

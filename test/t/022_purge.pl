@@ -16,14 +16,14 @@ sub rotate
 	my ($name) = @_;
 	my $old = active();
 	$pair->a("UPDATE onerepl.log_state SET rotated_at = now() - interval '1 day'");
-	OneReplTest::poll_ok($pair->node_a, "SELECT active <> $old FROM onerepl.log_state", $name);
+	$pair->poll_a("SELECT active <> $old FROM onerepl.log_state", $name);
 	return $old;
 }
 
 sub emptied
 {
 	my ($table, $name) = @_;
-	OneReplTest::poll_ok($pair->node_a, "SELECT pg_relation_size('onerepl.change_$table') = 0", $name);
+	$pair->poll_a("SELECT pg_relation_size('onerepl.change_$table') = 0", $name);
 	return;
 }
 
@@ -39,7 +39,7 @@ $pair->a("INSERT INTO t VALUES (20001, 'beside')");
 my $with_open = rotate('an open transaction does not hold back the rotation');
 $pair->a("INSERT INTO t VALUES (20002, 'beside')");
 is($pair->b('SELECT 1'), '1', 'B is there');
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) = 2 FROM t WHERE id > 20000', 'others go on');
+$pair->poll_b('SELECT count(*) = 2 FROM t WHERE id > 20000', 'others go on');
 cmp_ok(size($with_open), '>', 0, 'its table stays');
 $session->query_safe('COMMIT');
 $session->quit;

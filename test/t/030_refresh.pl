@@ -22,7 +22,7 @@ sub wait_done
 {
 	my ($name, $deadline) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
 		"$name: done", deadline => $deadline // 60) or $pair->show_state;
 	return;
 }
@@ -84,7 +84,7 @@ is($pair->b("SELECT count(*) FROM kinds_before AS o LEFT JOIN kinds AS k USING (
 # --- a chunk that cannot be written is F, and waits
 $pair->b("ALTER TABLE small ADD CONSTRAINT short CHECK (length(v) < 7) NOT VALID");
 $pair->a("SELECT onerepl_refresh('hq', 'small')");
-OneReplTest::poll_ok($pair->node_b, "SELECT operation = 'refresh' AND relation = 'public.small' AND sqlstate = '23514' FROM onerepl.failed", 'a chunk in F');
+$pair->poll_b("SELECT operation = 'refresh' AND relation = 'public.small' AND sqlstate = '23514' FROM onerepl.failed", 'a chunk in F');
 $pair->b("ALTER TABLE small DROP CONSTRAINT short; SELECT onerepl_resolve_all('branch', 'retry')");
 wait_done('after F');
 $pair->wait_identical('small', { name => 'written after all' });
@@ -92,7 +92,7 @@ $pair->wait_identical('small', { name => 'written after all' });
 # --- pause, resume, cancel; a table that others refer to
 $pair->b('CREATE TABLE child (id int REFERENCES small); INSERT INTO child VALUES (1)');
 $pair->a("SELECT onerepl_refresh('hq', 'small', chunk_rows => 10, rows_per_second => 100)");
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'filling' FROM onerepl.refresh_window WHERE relation = 'small'::regclass", 'filling');
+$pair->poll_b("SELECT state = 'filling' FROM onerepl.refresh_window WHERE relation = 'small'::regclass", 'filling');
 is($pair->a("SELECT onerepl_refresh_pause('hq', 'small')"), '1', 'paused');
 sleep 1;
 my $rows = $pair->b("SELECT rows_done FROM onerepl.refresh_window WHERE relation = 'small'::regclass");
@@ -100,23 +100,23 @@ sleep 1;
 is($pair->b("SELECT rows_done FROM onerepl.refresh_window WHERE relation = 'small'::regclass"), $rows, 'nothing moves');
 is(scalar((OneReplTest::fails($pair->node_a, "SELECT onerepl_refresh('hq', 'small')"))[0]), '55006', 'one refresh of a table at a time');
 is($pair->a("SELECT onerepl_refresh_resume('hq', 'small')"), '1', 'resumed');
-OneReplTest::poll_ok($pair->node_b, "SELECT rows_done > $rows FROM onerepl.refresh_window WHERE relation = 'small'::regclass", 'it goes on');
+$pair->poll_b("SELECT rows_done > $rows FROM onerepl.refresh_window WHERE relation = 'small'::regclass", 'it goes on');
 is($pair->a("SELECT onerepl_refresh_cancel('hq', 'small')"), '1', 'cancelled');
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'incomplete' FROM onerepl_status()", 'the central tells that a table is not complete');
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'cancelled' FROM onerepl.refresh_progress ORDER BY started_at DESC LIMIT 1", 'and the remote that it was cancelled');
+$pair->poll_b("SELECT state = 'incomplete' FROM onerepl_status()", 'the central tells that a table is not complete');
+$pair->poll_a("SELECT state = 'cancelled' FROM onerepl.refresh_progress ORDER BY started_at DESC LIMIT 1", 'and the remote that it was cancelled');
 $pair->a("UPDATE small SET v = 'tolerant'");
 $pair->a("SELECT onerepl_refresh('hq')");
 wait_done('all tables');
 $pair->wait_identical('small', 'kinds', 'nokey', 'moods', { name => 'a refresh of all tables' });
 is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'no failure');
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'in step' FROM onerepl_status()", 'in step again');
+$pair->poll_b("SELECT state = 'in step' FROM onerepl_status()", 'in step again');
 
 # --- the remote's table is dropped meanwhile
 $pair->a("CREATE TABLE gone (id int PRIMARY KEY)"); $pair->b("CREATE TABLE gone (id int PRIMARY KEY)");
 $pair->a("INSERT INTO gone SELECT generate_series(1, 100);
           BEGIN; SELECT onerepl_add_table('gone', initial => 'refresh'); SELECT onerepl_refresh_pause('hq', 'gone'); COMMIT");
 $pair->a("DROP TABLE gone; SELECT onerepl_refresh_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'failed' FROM onerepl.refresh_progress WHERE relation = 'public.gone'", 'a dropped table is told');
+$pair->poll_a("SELECT state = 'failed' FROM onerepl.refresh_progress WHERE relation = 'public.gone'", 'a dropped table is told');
 
 # --- P9's cure: a new start of the link with a refresh, in one transaction
 $pair->b("SELECT onerepl_restart_link('branch')");

@@ -65,7 +65,7 @@ sub wait_refreshed
 {
 	my $name = shift;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
 		"$name: done", deadline => $patience) or $pair->show_state;
 	return;
 }

@@ -42,10 +42,10 @@ sub same_everywhere
 {
 	my $name = shift;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", "$name: done");
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", "$name: done");
 	$pair->wait_identical('t', 'p', { name => "$name: identical" });
 	same_on_c($name);
-	OneReplTest::poll_ok($pair->node_a, 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()', "$name: all is confirmed");
+	$pair->poll_a('SELECT bool_and(written_to = numbered_to) FROM onerepl_status()', "$name: all is confirmed");
 	return;
 }
 
@@ -71,12 +71,12 @@ same_everywhere('a partition stands for its table');
 
 # --- rewritten, truncated, and locked while it is copied
 $pair->a("SELECT onerepl_refresh('hq', 't', chunk_rows => 10, rows_per_second => 500)");
-OneReplTest::poll_ok($pair->node_a, "SELECT rows_done > 0 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'it runs');
+$pair->poll_a("SELECT rows_done > 0 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'it runs');
 $pair->b('ALTER TABLE t ALTER id TYPE int8'); $node_c->safe_psql('postgres', 'ALTER TABLE t ALTER id TYPE int8');
 $pair->a("BEGIN; ALTER TABLE t ALTER id TYPE int8; SELECT pg_sleep(0.5); COMMIT; UPDATE t SET v = v || '!' WHERE id % 5 = 0");
 same_everywhere('a new type meanwhile');
 $pair->a("SELECT onerepl_refresh('hq', 't', chunk_rows => 10, rows_per_second => 500)");
-OneReplTest::poll_ok($pair->node_a, "SELECT rows_done > 0 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'it runs');
+$pair->poll_a("SELECT rows_done > 0 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'it runs');
 $pair->a("TRUNCATE t; INSERT INTO t SELECT n, 'after' FROM generate_series(-50, 50) AS n");
 same_everywhere('truncated meanwhile');
 

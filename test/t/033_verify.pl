@@ -25,7 +25,7 @@ sub verify
 	my ($name, @arguments) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$pair->a("SELECT onerepl_verify('hq'" . join('', map { ", $_" } @arguments) . ')');
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
 		"$name: done") or $pair->show_state('v');
 	return;
 }
@@ -58,7 +58,7 @@ is($pair->b(q{SELECT bool_and(key_from[1]::int < (SELECT id FROM v WHERE a LIKE 
 	't', 'the right one');
 is($pair->b("SELECT count(*) FROM onerepl.journal WHERE level = 'critical' AND message ~ 'table public.v differs'"), '1', 'and the journal tells');
 $pair->a("SELECT onerepl_refresh('hq', 'v', 'repair')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", 'repaired');
+$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", 'repaired');
 $pair->wait_identical('v');
 is($pair->b('SELECT count(*) FROM before AS o LEFT JOIN v USING (id) WHERE v.xmin::text IS DISTINCT FROM o.x'), '0', 'nothing else was rewritten');
 verify('afterwards', "'v'");
@@ -90,7 +90,7 @@ my @mend = split /\n/, $pair->b("SELECT replace(substring(hint from 'onerepl_ref
 for my $statement (@mend)
 {
 	$pair->a("SELECT $statement");
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", "mended: $statement");
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", "mended: $statement");
 }
 cmp_ok($pair->a("SELECT sum(rows_done) FROM (SELECT rows_done FROM onerepl.refresh ORDER BY id DESC LIMIT 2) AS r"), '<=', 2001, 'only those ranges were read');
 $pair->wait_identical('v', { name => 'ranges are mended' });
@@ -99,14 +99,14 @@ is($pair->b("SELECT state FROM onerepl.refresh_window WHERE relation = 'v'::regc
 
 # A table that is not complete does not become so because a part of it is mended.
 $pair->a("SELECT onerepl_refresh('hq', 'v', 'repair', chunk_rows => 100, rows_per_second => 10)");
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'filling' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'filling');
+$pair->poll_b("SELECT state = 'filling' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'filling');
 $pair->a("SELECT onerepl_refresh_cancel('hq', 'v')");
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'cancelled' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'cancelled');
+$pair->poll_b("SELECT state = 'cancelled' FROM onerepl.refresh_window WHERE relation = 'v'::regclass", 'cancelled');
 $pair->a("SELECT onerepl_refresh('hq', 'v', 'repair', key_from => '{1}', key_to => '{10}')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent', 'cancelling')", 'a part of it');
+$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent', 'cancelling')", 'a part of it');
 is($pair->b("SELECT state FROM onerepl.refresh_window WHERE relation = 'v'::regclass"), 'cancelled', 'and it is not complete still');
 $pair->a("SELECT onerepl_refresh('hq', NULL, 'repair')");
-OneReplTest::poll_ok($pair->node_b, "SELECT bool_and(state = 'done') FROM onerepl.refresh_window", 'all are complete');
+$pair->poll_b("SELECT bool_and(state = 'done') FROM onerepl.refresh_window", 'all are complete');
 
 # --- a missing row, a surplus row, a table without key, a key of strings
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM nokey WHERE ctid = (SELECT min(ctid) FROM nokey); INSERT INTO names VALUES ('zz', 0)");
@@ -117,7 +117,7 @@ is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'a difference is no fa
 
 # --- when, in which order, and how fast: a time of its own, the places of two tables, the default throttle while A is in use
 $pair->a("SELECT onerepl_verify('hq', 'v', place => 2), onerepl_verify('hq', 'names', place => 1), onerepl_verify('hq', 'nokey', start_at => now() + interval '1 s')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'three verifications');
+$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'three verifications');
 is($pair->a("SELECT string_agg(name, ' ' ORDER BY lid_end) FROM (SELECT * FROM onerepl.refresh ORDER BY id DESC LIMIT 3) AS r WHERE start_at IS NULL"),
 	'public.names public.v', 'in the order of their places');
 is($pair->a("SELECT started_at >= start_at FROM onerepl.refresh ORDER BY id DESC LIMIT 1"), 't', 'and not before its time');
@@ -136,7 +136,7 @@ my $rests = "SELECT r.not_before > b.made_at FROM onerepl.refresh AS r JOIN oner
 is($pair->a($rests), 'f', 'a share of 100 percent: no rest behind a chunk');
 $pair->a('ALTER SYSTEM SET onerepl.refresh_share = 1'); $pair->a('SELECT pg_reload_conf()');
 my $client_at_work = IPC::Run::start([ 'psql', '-XAtq', '-d', $pair->node_a->connstr('postgres'), '-c', 'SELECT pg_sleep(60)' ], '>', '/dev/null', '2>', '/dev/null');
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'", 'somebody uses the server');
+$pair->poll_a("SELECT count(*) = 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'", 'somebody uses the server');
 verify('throttled', "'v'");
 is($pair->a($rests), 't', 'a share of 1 percent: a rest');
 verify('as fast as was said', "'v'", 'rows_per_second => 1000000000000');

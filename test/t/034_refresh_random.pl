@@ -123,7 +123,7 @@ for my $round (1 .. $rounds)
 	$pair->wait_identical(@names, { name => "round $round: identical" });
 	is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', "round $round: no failure");
 	$pair->a("SELECT onerepl_verify('hq', chunk_rows => 50)");
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", "round $round: verified");
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'sent')", "round $round: verified");
 	is($pair->b('SELECT count(*) FROM onerepl.differences'), '0', "round $round: without a difference");
 }
 

@@ -50,7 +50,7 @@ sub wait_done
 {
 	my $name = shift;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
+	$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')",
 		"$name: done", deadline => 60) or $pair->show_state('w');
 	return;
 }
@@ -60,7 +60,7 @@ sub stand_still
 {
 	my $method = shift;
 	$pair->a("SELECT onerepl_refresh('hq', 'w', '$method', chunk_rows => 100, rows_per_second => 300)");
-	OneReplTest::poll_ok($pair->node_a, "SELECT rows_done >= 300 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", "$method: rows are copied");
+	$pair->poll_a("SELECT rows_done >= 300 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", "$method: rows are copied");
 	$pair->a("SELECT onerepl_refresh_pause('hq')");
 	$pair->wait_settled($method);
 	cmp_ok($pair->a('SELECT last_key[1] FROM onerepl.refresh ORDER BY id DESC LIMIT 1'), '<', 900, "$method: and others are not");
@@ -104,7 +104,7 @@ for my $conflict (
 	my ($name, $on_b, $on_a, $sqlstate) = @$conflict;
 	$pair->b("SET onerepl.allow_writes = on; $on_b");
 	$pair->a($on_a);
-	OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate = '$sqlstate' FROM onerepl.failed", "behind LIDEnd: $name is F");
+	$pair->poll_b("SELECT sqlstate = '$sqlstate' FROM onerepl.failed", "behind LIDEnd: $name is F");
 	$pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
 	$pair->wait_settled($name);
 }
@@ -113,13 +113,13 @@ $pair->wait_identical('w', { name => 'resolved' });
 # --- a range of keys is mended: a missing row of it may be left to the copy, one outside is missed
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM w WHERE id IN (303, 510, 594)");
 $pair->a("SELECT onerepl_refresh('hq', 'w', 'repair', key_from => '{500}', key_to => '{600}', chunk_rows => 10, rows_per_second => 20)");
-OneReplTest::poll_ok($pair->node_a, "SELECT rows_done >= 20 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'a range: rows are copied');
+$pair->poll_a("SELECT rows_done >= 20 FROM onerepl.refresh ORDER BY id DESC LIMIT 1", 'a range: rows are copied');
 $pair->a("SELECT onerepl_refresh_pause('hq')");
 $pair->a("UPDATE w SET v = 'in the range' WHERE id IN (510, 594)");
 $pair->wait_settled('in the range');
 is($pair->b("SELECT string_agg(id || v, ' ') FROM w WHERE id IN (510, 594)"), '510in the range', 'a missing row that the range brings is left to it');
 $pair->a("UPDATE w SET v = 'outside' WHERE id = 303");
-OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate = 'P0002' FROM onerepl.failed", 'one that it does not bring is F');
+$pair->poll_b("SELECT sqlstate = 'P0002' FROM onerepl.failed", 'one that it does not bring is F');
 $pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->wait_settled('outside');
 $pair->a("SELECT onerepl_refresh_resume('hq'); UPDATE onerepl.refresh SET rows_per_second = NULL WHERE state = 'running'");
@@ -146,7 +146,7 @@ $pair->b("SELECT onerepl_restart_link('branch'); SET onerepl.allow_writes = on; 
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $pair->node_a->connstr('postgres'),
 	map { ('-c', $_) } 'BEGIN', "SELECT onerepl_restart_link('hq')", "SELECT onerepl_refresh('hq', 'w', 'repair')", 'SELECT pg_sleep(2)', 'COMMIT' ],
 	'>', '/dev/null');
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'onerepl.database'::regclass AND mode = 'ExclusiveLock'", 'it starts anew');
+$pair->poll_a("SELECT count(*) > 0 FROM pg_locks WHERE relation = 'onerepl.database'::regclass AND mode = 'ExclusiveLock'", 'it starts anew');
 $pair->a("UPDATE w SET v = 'meanwhile' WHERE id IN (200, 201); DELETE FROM w WHERE id = 202");
 IPC::Run::finish($session);
 wait_done('anew');

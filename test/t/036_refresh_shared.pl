@@ -151,12 +151,12 @@ $pair->b("CREATE UNIQUE INDEX all_u ON w (u) WHERE u BETWEEN 7000 AND 8000");
 on(1, "INSERT INTO w VALUES (7000, 7000, 'mine')");
 same('a value is taken');
 on(0, "INSERT INTO w VALUES (7001, 7000, 'mine, too')");
-OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate = '23505' FROM onerepl.failed", 'as ever, a value that is taken is F');
+$pair->poll_b("SELECT sqlstate = '23505' FROM onerepl.failed", 'as ever, a value that is taken is F');
 $pair->b("SELECT onerepl_resolve_all('north', 'skip')");
 for my $method ('repair', 'empty')
 {
 	on(0, "SELECT onerepl_refresh('hq', 'w', '$method', chunk_rows => 100)");
-	OneReplTest::poll_ok($pair->node_b, "SELECT count(*) = 1 AND min(sqlstate) = '23505' FROM onerepl.failed", "$method: a clash with another remote's row is F") or $pair->show_state;
+	$pair->poll_b("SELECT count(*) = 1 AND min(sqlstate) = '23505' FROM onerepl.failed", "$method: a clash with another remote's row is F") or $pair->show_state;
 	is($pair->b("SELECT branch || ' ' || v FROM w WHERE u = 7000"), "it's east mine", "$method: which stays");
 	$pair->b('SET onerepl.allow_writes = on; DROP INDEX all_u') if $method eq 'empty';
 	$pair->b("SELECT onerepl_resolve_all('north', '" . ($method eq 'empty' ? 'retry' : 'skip') . "')");

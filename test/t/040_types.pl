@@ -131,7 +131,7 @@ for my $w (0 .. $#writers)
 }
 $pair->a("SELECT onerepl_wait('hq', '1ms')");
 my $m = $pair->a('SELECT numbered_to FROM onerepl_status()');
-OneReplTest::poll_ok($pair->node_b, "SELECT written_to >= $m OR EXISTS (SELECT FROM onerepl.failed) FROM onerepl_status()", 'all is written', deadline => 100);
+$pair->poll_b("SELECT written_to >= $m OR EXISTS (SELECT FROM onerepl.failed) FROM onerepl_status()", 'all is written', deadline => 100);
 is($pair->b("SELECT coalesce(string_agg(concat_ws(' ', relation, operation, sqlstate, message, row), E'\n'), '') FROM onerepl.failed"), '', 'nothing failed');
 
 # Bytes of the send functions where types have the same OIDs on both sides, and the text of everything.
@@ -171,7 +171,7 @@ compare('by changes');
 for my $way ("onerepl_refresh('hq')", "onerepl_verify('hq')")
 {
 	$pair->a("SELECT $way");
-	OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", $way, deadline => 60)
+	$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", $way, deadline => 60)
 	  or $pair->show_state;
 }
 compare('by a copy');
@@ -213,7 +213,7 @@ sub encodings_pair
 	my $pair = OneReplTest->new(name => lc "$on_a$on_b", schema => $texts, encoding_a => $on_a, encoding_b => $on_b);
 	$pair->a(q(SET client_encoding = 'UTF8'; SELECT onerepl_add_table('"straße"')));
 	$pair->a($rows);
-	OneReplTest::poll_ok($pair->node_b, $content, "$on_a to $on_b", wanted => $pair->a($content)) or $pair->show_state;
+	$pair->poll_b($content, "$on_a to $on_b", wanted => $pair->a($content)) or $pair->show_state;
 	return $pair;
 }
 
@@ -223,17 +223,17 @@ $pair->finish;
 $pair = encodings_pair('UTF8', 'LATIN1');
 $pair->a("SET client_encoding = 'UTF8'; INSERT INTO \"straße\" (\"schlüssel\", a) VALUES ('x', '{5 €}')");
 my $failed = q(SELECT sqlstate || ' ' || message FROM onerepl.failed);
-OneReplTest::poll_ok($pair->node_b, $failed, 'a character that B lacks: the record fails, and says why',
+$pair->poll_b($failed, 'a character that B lacks: the record fails, and says why',
 	wanted => '22P05 character with byte sequence 0xe2 0x82 0xac in encoding "UTF8" has no equivalent in encoding "LATIN1"');
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
 $pair->a("SET client_encoding = 'UTF8'; UPDATE \"straße\" SET a = '{5 EUR}' WHERE \"schlüssel\" = 'x'; DELETE FROM \"straße\" WHERE \"schlüssel\" = 'ä'");
-OneReplTest::poll_ok($pair->node_b, q(SELECT string_agg(message, ' ') FROM onerepl.failed), 'a skipped row is missing',
+$pair->poll_b(q(SELECT string_agg(message, ' ') FROM onerepl.failed), 'a skipped row is missing',
 	wanted => 'row to be updated does not exist');
 $pair->b("SELECT onerepl_resolve('branch', n, 'overwrite') FROM onerepl.failed");
-OneReplTest::poll_ok($pair->node_b, $content, 'until it is written anew', wanted => $pair->a($content));
+$pair->poll_b($content, 'until it is written anew', wanted => $pair->a($content));
 
 $pair->a(q(SET client_encoding = 'UTF8'; CREATE TABLE t (id int PRIMARY KEY, "€" int); SELECT onerepl_add_table('t'); INSERT INTO t VALUES (1, 1)));
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) > 0 AND bool_and(sqlstate = $$22P05$$) FROM onerepl.failed', 'the same for names')
+$pair->poll_b('SELECT count(*) > 0 AND bool_and(sqlstate = $$22P05$$) FROM onerepl.failed', 'the same for names')
   or $pair->show_state;
 $pair->finish;
 done_testing();

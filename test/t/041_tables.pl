@@ -34,7 +34,7 @@ sub check_columns
 	$pair->a($case{run});
 	my $sql = "SELECT string_agg(ROW($columns)::text, ' ' ORDER BY ROW($columns)::text COLLATE \"C\") FROM $table";
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return OneReplTest::poll_ok($pair->node_b, $sql, $name, wanted => $pair->a($sql)) || $pair->show_state;
+	return $pair->poll_b($sql, $name, wanted => $pair->a($sql)) || $pair->show_state;
 }
 
 # ---------------------------------------------------------------- names and columns
@@ -83,7 +83,7 @@ $pair->a('CREATE TABLE lacks (id int PRIMARY KEY, a text)');
 $pair->b('CREATE TABLE lacks (id int PRIMARY KEY)');
 $pair->track('lacks');
 $pair->a("INSERT INTO lacks VALUES (1, 'x')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT sqlstate || message FROM onerepl.failed', 'a column that B lacks',
+$pair->poll_b('SELECT sqlstate || message FROM onerepl.failed', 'a column that B lacks',
 	wanted => '42703column "a" of relation "lacks" does not exist');
 $pair->b('ALTER TABLE lacks ADD a text');
 $pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
@@ -226,7 +226,7 @@ sub same_orders
 	$pair->a($sql);
 	my $content = "SELECT count(*) || md5(string_agg(concat_ws(',', id, at, v), ' ' ORDER BY id, at)) FROM orders";
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	return OneReplTest::poll_ok($pair->node_b, $content, $name, wanted => $pair->a($content)) || $pair->show_state;
+	return $pair->poll_b($content, $name, wanted => $pair->a($content)) || $pair->show_state;
 }
 same_orders('other partitions on both sides', <<'SQL');
 INSERT INTO orders SELECT g, '2020-01-01'::date + g, g FROM generate_series(1, 300) AS g;
@@ -278,7 +278,7 @@ SQL
 INSERT INTO hashed SELECT g, g FROM generate_series(1, 10) AS g; UPDATE hashed SET id = id + 10 WHERE id < 5;
 SQL2
 $pair->a('TRUNCATE hashed_0; INSERT INTO hashed_0 SELECT max(id) FROM hashed_1 WHERE false HAVING false');
-OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate FROM onerepl.failed", 'one of them is truncated', wanted => '0A000');
+$pair->poll_b("SELECT sqlstate FROM onerepl.failed", 'one of them is truncated', wanted => '0A000');
 like($pair->b('SELECT message FROM onerepl.failed'), qr/partition "hashed_0" of table "hashed" was truncated, detached or dropped/, 'the reason');
 $pair->b('SET onerepl.allow_writes = on; DELETE FROM hashed WHERE id NOT IN (' . $pair->a("SELECT string_agg(id::text, ',') FROM hashed") . ')');
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");

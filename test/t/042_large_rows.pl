@@ -120,7 +120,7 @@ $pair->a("ALTER DATABASE postgres SET onerepl.row_limit_policy = 'log_without_da
 $pair->a($large =~ s/10,/11,/r);
 $pair->a('INSERT INTO often VALUES (3)');
 my $failed = 'SELECT string_agg(concat_ws(\' \', relation, operation, key, sqlstate), \', \' ORDER BY n) FROM onerepl.failed';
-OneReplTest::poll_ok($pair->node_b, $failed, 'log_without_data: F at the central, with table and key', wanted => 'public.wide insert (id)=(11) 54000') or $pair->show_state;
+$pair->poll_b($failed, 'log_without_data: F at the central, with table and key', wanted => 'public.wide insert (id)=(11) 54000') or $pair->show_state;
 is(OneReplTest::journal_count($_, level => 'critical', like => 'too large'), '1', 'critical in the journal of ' . $_->name) for $pair->nodes;
 is($pair->b('SELECT count(*) FROM often WHERE id = 3'), '0', 'nothing passes it');
 $pair->b('SET onerepl.allow_writes = on; INSERT INTO wide (id, a, b) VALUES (11, repeat(\'x\', 2000000), repeat(\'y\', 2000000))');
@@ -130,11 +130,11 @@ same('rows are the same', 'id, a, b', 'wide');
 
 # The others: an update that grows a row and moves its key; without a key; a value that has no form as a message.
 $pair->a("UPDATE wide SET id = 12, a = repeat('z', 3500000) WHERE id = 11");
-OneReplTest::poll_ok($pair->node_b, $failed, 'an update with another key', wanted => 'public.wide update (id)=(11) 54000');
+$pair->poll_b($failed, 'an update with another key', wanted => 'public.wide update (id)=(11) 54000');
 $pair->b("SET onerepl.allow_writes = on; UPDATE wide SET id = 12, a = repeat('z', 3500000) WHERE id = 11");
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
 $pair->a("BEGIN; INSERT INTO nokey SELECT 7, repeat('x', 4000000); DELETE FROM nokey WHERE n = 7; COMMIT");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM onerepl.failed', 'without a key: insert and delete', wanted => '2');
+$pair->poll_b('SELECT count(*) FROM onerepl.failed', 'without a key: insert and delete', wanted => '2');
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
 wait_written('and on');
 same('rows are the same', 'id, a, b', 'wide');
@@ -145,7 +145,7 @@ sub failed_is
 {
 	my ($name, $wanted) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(concat_ws(' ', operation, sqlstate, key), ';' ORDER BY n) FROM onerepl.failed", $name, wanted => $wanted)
+	$pair->poll_b("SELECT string_agg(concat_ws(' ', operation, sqlstate, key), ';' ORDER BY n) FROM onerepl.failed", $name, wanted => $wanted)
 	  or $pair->show_state;
 	$pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
 	return;
@@ -158,7 +158,7 @@ $pair->track('points');
 $pair->a("INSERT INTO points VALUES (1, '(1,1)'); INSERT INTO points VALUES (2, '(13,1)'); INSERT INTO points VALUES (3, '(3,3)'); UPDATE points SET p = '(13,0)' WHERE id = 1");
 failed_is('the first one is F', 'insert 54000 (id)=(2)');
 failed_is('and the next one', 'update 54000 (id)=(1)');
-OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text || p::text, $$ $$ ORDER BY id) FROM points', 'the link goes on', wanted => '1(1,1) 3(3,3)');
+$pair->poll_b('SELECT string_agg(id::text || p::text, $$ $$ ORDER BY id) FROM points', 'the link goes on', wanted => '1(1,1) 3(3,3)');
 is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'a row cannot be sent: an unlucky point'), '2', 'A tells the reason, once for each');
 $pair->a("UPDATE pg_type SET typsend = 'point_send(point)'::regprocedure WHERE oid = 'point'::regtype; SELECT onerepl_refresh('hq', 'points', 'repair')");
 $pair->wait_identical('points', { name => 'mended by a refresh' });
@@ -168,6 +168,6 @@ $pair->a("ALTER DATABASE postgres SET onerepl.max_row_size = '1MB'; ALTER DATABA
 $pair->a("SELECT onerepl_set_filter('hq', 'wide', 'n > 0', refresh => NULL)");
 $pair->a("INSERT INTO wide (id, n) VALUES (50, 1), (51, -1); INSERT INTO wide (id, n, a) VALUES (52, 1, repeat('x', 2000000)); INSERT INTO wide (id, n) VALUES (53, 1)");
 failed_is('a row that the filter cannot judge is F', 'insert 54000 (id)=(52)');
-OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(id::text, $$ $$ ORDER BY id) FROM wide WHERE id >= 50', 'the others are filtered', wanted => '50 53');
+$pair->poll_b('SELECT string_agg(id::text, $$ $$ ORDER BY id) FROM wide WHERE id >= 50', 'the others are filtered', wanted => '50 53');
 $pair->finish;
 done_testing();

@@ -123,7 +123,7 @@ INSERT INTO mine.made VALUES (101, 'x');
 SQL
 is($pair->a("SELECT string_agg(relation::text, ' ' ORDER BY relation::text) FROM onerepl.tracked WHERE relation::text ~ 'mine'"),
 	'mine.made mine.new mine.parts', 'new tables of the schema are tracked');
-OneReplTest::poll_ok($pair->node_b, "SELECT coalesce(to_regclass('mine.new')::text, '-') || coalesce(to_regclass('mine.part')::text, '-')", 'and made on B', wanted => 'mine.newmine.part');
+$pair->poll_b("SELECT coalesce(to_regclass('mine.new')::text, '-') || coalesce(to_regclass('mine.part')::text, '-')", 'and made on B', wanted => 'mine.newmine.part');
 $pair->wait_identical('mine.new', 'mine.parts', 'mine.made', { name => 'with their rows, those of a query copied' });
 is(OneReplTest::journal_count($pair->node_a, like => 'new table mine.short_lived is not tracked: it is an unlogged'), '1', 'one that cannot be tracked is told');
 
@@ -137,16 +137,16 @@ is(OneReplTest::journal_count($pair->node_b, like => 'the remote dropped its tab
 # --- a link that executes nothing stops, and says why
 $pair->b("SELECT onerepl_set_ddl('branch', 'stop')");
 $pair->a('SET search_path = s1; ALTER TABLE t ADD fresh int; UPDATE t SET fresh = 1 WHERE id = 1');
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || message, ';') FROM onerepl.failed", 'a column that B lacks stops the link',
+$pair->poll_b("SELECT string_agg(sqlstate || ' ' || message, ';') FROM onerepl.failed", 'a column that B lacks stops the link',
 	wanted => '42703 column "fresh" of relation "t" does not exist');
 is(OneReplTest::journal_count($pair->node_b, like => 'the remote changed its table s1.t: ALTER TABLE t ADD fresh int'), '1', 'the journal says what A did');
 $pair->b("ALTER TABLE s1.t ADD fresh int");
 $pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
-OneReplTest::poll_ok($pair->node_b, 'SELECT fresh FROM s1.t WHERE id = 1', 'B goes on when its table fits', wanted => '1');
+$pair->poll_b('SELECT fresh FROM s1.t WHERE id = 1', 'B goes on when its table fits', wanted => '1');
 $pair->a('SET search_path = s1, public; SELECT onerepl_execute_ddl($$CREATE INDEX t_fresh ON t (fresh)$$); UPDATE t SET fresh = 2 WHERE id = 1');
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(operation || ' ' || sqlstate, ';') FROM onerepl.failed", 'a statement that a link does not execute is F', wanted => 'statement 55000');
+$pair->poll_b("SELECT string_agg(operation || ' ' || sqlstate, ';') FROM onerepl.failed", 'a statement that a link does not execute is F', wanted => 'statement 55000');
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
-OneReplTest::poll_ok($pair->node_b, 'SELECT fresh FROM s1.t WHERE id = 1', 'it can be skipped', wanted => '2');
+$pair->poll_b('SELECT fresh FROM s1.t WHERE id = 1', 'it can be skipped', wanted => '2');
 ($state) = OneReplTest::fails($pair->node_b, "SELECT onerepl_set_ddl('branch', 'sometimes')");
 is($state, '22023', 'an unknown choice is refused');
 
@@ -154,16 +154,16 @@ is($state, '22023', 'an unknown choice is refused');
 OneReplTest::apply_statements($pair->node_b);
 $pair->b("CREATE INDEX only_here ON s2.t (a)");
 $pair->a('SET search_path = s2, public; SELECT onerepl_execute_ddl($$CREATE INDEX only_here ON t (b)$$); UPDATE t SET c = $$x$$ WHERE id = 1');
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || row, ';') FROM onerepl.failed", 'a statement that fails on B is F', wanted => '42P07 CREATE INDEX only_here ON t (b)');
+$pair->poll_b("SELECT string_agg(sqlstate || ' ' || row, ';') FROM onerepl.failed", 'a statement that fails on B is F', wanted => '42P07 CREATE INDEX only_here ON t (b)');
 $pair->b("DROP INDEX s2.only_here; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
-OneReplTest::poll_ok($pair->node_b, 'SELECT c FROM s2.t WHERE id = 1', 'and is executed when the way is free', wanted => 'x');
+$pair->poll_b('SELECT c FROM s2.t WHERE id = 1', 'and is executed when the way is free', wanted => 'x');
 
 # --- with the rights of the owner of B's table
 $pair->b("CREATE ROLE alice; GRANT ALL ON SCHEMA s3 TO alice; ALTER TABLE s3.t OWNER TO alice; CREATE TABLE s3.ref (id int PRIMARY KEY)");
 $pair->a('SET search_path = s3; CREATE TABLE ref (id int PRIMARY KEY); ALTER TABLE t ADD ref int REFERENCES ref');
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || relation, ';') FROM onerepl.failed", 'a captured statement has the rights of the table\'s owner', wanted => '42501 s3.t');
+$pair->poll_b("SELECT string_agg(sqlstate || ' ' || relation, ';') FROM onerepl.failed", 'a captured statement has the rights of the table\'s owner', wanted => '42501 s3.t');
 $pair->b("GRANT REFERENCES, SELECT ON s3.ref TO alice; SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM pg_constraint WHERE conrelid = 's3.t'::regclass AND contype = 'f'", 'and goes through when they are enough', wanted => '1');
+$pair->poll_b("SELECT count(*) FROM pg_constraint WHERE conrelid = 's3.t'::regclass AND contype = 'f'", 'and goes through when they are enough', wanted => '1');
 
 # --- two tables change their names
 $pair->b("SELECT onerepl_set_ddl('branch', 'stop')");
@@ -174,7 +174,7 @@ $pair->a("INSERT INTO one VALUES (1, 'one'); INSERT INTO two VALUES (1, 'two')")
 my @swap = ('ALTER TABLE one RENAME TO three', 'ALTER TABLE two RENAME TO one', 'ALTER TABLE three RENAME TO two');
 my $swap = join '; ', 'BEGIN', @swap, 'COMMIT';
 $pair->a("$swap; UPDATE one SET v = v || ' is one'; UPDATE two SET v = v || ' is two'");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(operation || ' ' || sqlstate || ' ' || detail, ';' ORDER BY n) FROM onerepl.failed", 'told only: rows of one are not written to the other',
+$pair->poll_b("SELECT string_agg(operation || ' ' || sqlstate || ' ' || detail, ';' ORDER BY n) FROM onerepl.failed", 'told only: rows of one are not written to the other',
 	wanted => "statement 42P01 $swap[0];statement 42P07 $swap[1]") or $pair->show_state;
 is($pair->b('SELECT message FROM onerepl.failed ORDER BY n LIMIT 1'), 'the remote renamed its table public.one to public.three, which is not here', 'and it is said why');
 like($pair->b('SELECT hint FROM onerepl.failed ORDER BY n LIMIT 1'), qr/^Rename the tables here.*skip/, 'and what to do');
@@ -205,12 +205,12 @@ $pair->a('CREATE TABLE orders (id int PRIMARY KEY, v text)');
 $pair->b("CREATE TABLE all_orders (branch text, id int, v text, PRIMARY KEY (branch, id)); CREATE TABLE orders (id int); SELECT onerepl_set_target('branch', 'public', 'orders', 'public', 'all_orders', 'branch', '17')");
 $pair->track('orders');
 $pair->a("INSERT INTO orders VALUES (1, 'a'); ALTER TABLE orders ADD extra int DEFAULT 5; UPDATE orders SET extra = 6");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(operation || ' ' || sqlstate || ' ' || message, ';') FROM onerepl.failed", 'ALTER TABLE of a table with another name is F',
+$pair->poll_b("SELECT string_agg(operation || ' ' || sqlstate || ' ' || message, ';') FROM onerepl.failed", 'ALTER TABLE of a table with another name is F',
 	wanted => 'statement 0A000 the remote changed its table public.orders, which is public.all_orders here') or $pair->show_state;
 like($pair->b('SELECT detail FROM onerepl.failed'), qr/^ALTER TABLE orders ADD extra int/, 'with the statement');
 like($pair->b('SELECT hint FROM onerepl.failed'), qr/^Make the same change here.*skip/, 'and what to do');
 is($pair->b("SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attname = 'extra'"), '0', 'nothing was done to a table that happens to have the name');
 $pair->b("ALTER TABLE all_orders ADD extra int DEFAULT 5; SELECT onerepl_resolve_all('branch', 'skip')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT branch || id || v || extra FROM all_orders', 'it goes on', wanted => '171a6') or $pair->show_state;
+$pair->poll_b('SELECT branch || id || v || extra FROM all_orders', 'it goes on', wanted => '171a6') or $pair->show_state;
 $pair->finish;
 done_testing();

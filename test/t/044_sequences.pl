@@ -22,7 +22,7 @@ sub follows
 {
 	my ($sequence, $name) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	OneReplTest::poll_ok($pair->node_b, $state->($sequence), $name, wanted => $pair->a($state->($sequence)));
+	$pair->poll_b($state->($sequence), $name, wanted => $pair->a($state->($sequence)));
 	return;
 }
 
@@ -79,14 +79,14 @@ $pair->wait_identical('item', 'ident');
 $_->safe_psql('postgres', 'CREATE SCHEMA moved; ' . join ' ', map { "CREATE SEQUENCE free_$_;" } 1 .. 5) for $pair->nodes;
 $pair->a("SELECT onerepl_add_sequence(('free_' || n)::regclass), setval('free_' || n, 10 * n) FROM generate_series(1, 5) AS n");
 my $free = "SELECT string_agg(schema || '.' || name, ' ' ORDER BY name) FROM onerepl.sequence_state WHERE name ~ 'free'";
-OneReplTest::poll_ok($pair->node_b, $free, 'sequences by themselves', wanted => join ' ', map { "public.free_$_" } 1 .. 5);
+$pair->poll_b($free, 'sequences by themselves', wanted => join ' ', map { "public.free_$_" } 1 .. 5);
 $pair->b('ALTER SEQUENCE free_1 RENAME TO free_one; ALTER SEQUENCE free_2 SET SCHEMA moved; DROP SEQUENCE free_3, free_4');
 $pair->a("ALTER SEQUENCE free_1 RENAME TO free_one; ALTER SEQUENCE free_2 SET SCHEMA moved; DROP SEQUENCE free_3; SELECT onerepl_remove_sequence('free_4')");
-OneReplTest::poll_ok($pair->node_b, $free, 'those that are gone are forgotten, those with other names known by these', wanted => 'moved.free_2 public.free_5 public.free_one');
+$pair->poll_b($free, 'those that are gone are forgotten, those with other names known by these', wanted => 'moved.free_2 public.free_5 public.free_one');
 $pair->a("SELECT setval('free_one', 77)");
-OneReplTest::poll_ok($pair->node_b, 'SELECT last_value FROM free_one', 'one with another name goes on to follow', wanted => '77');
+$pair->poll_b('SELECT last_value FROM free_one', 'one with another name goes on to follow', wanted => '77');
 $pair->a("DROP SEQUENCE free_5, free_one, moved.free_2");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.sequence_state WHERE name ~ 'free'", 'and all of them', wanted => '0');
+$pair->poll_b("SELECT count(*) FROM onerepl.sequence_state WHERE name ~ 'free'", 'and all of them', wanted => '0');
 is($pair->b("SELECT count(*) FROM onerepl.link AS l, onerepl.why_not_promoted(l) AS w WHERE w.reason ~ 'free'"), '0', 'nothing of them is in the way');
 
 # --- all that follow are gone while nobody is there to tell it
@@ -102,7 +102,7 @@ $_->safe_psql('postgres', 'CREATE DATABASE beside') for $pair->nodes;
 	my $serves = sub {
 		my ($databases, $count) = @_;
 		$pair->a("ALTER SYSTEM SET onerepl.databases = '$databases'; SELECT pg_reload_conf()");
-		OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'beside'", "a sender: $count", wanted => $count);
+		$pair->poll_a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'beside'", "a sender: $count", wanted => $count);
 	};
 	$serves->('postgres, beside', 1);
 	$known->('two sequences follow', 2);
@@ -125,7 +125,7 @@ $_->safe_psql('postgres', 'CREATE DATABASE beside') for $pair->nodes;
 # --- promotion
 $pair->a("SELECT onerepl_pause('hq')");
 $pair->a("INSERT INTO item (v) VALUES ('too late')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT c.peer_number > onerepl.written_to(c.link) FROM onerepl.contact AS c', 'A has told of a record that it does not send');
+$pair->poll_b('SELECT c.peer_number > onerepl.written_to(c.link) FROM onerepl.contact AS c', 'A has told of a record that it does not send');
 ($error) = OneReplTest::fails($pair->node_b, "SELECT onerepl_promote('branch')");
 is($error, '55000', 'B is not promoted while something is missing');
 ($error) = OneReplTest::fails($pair->node_b, "INSERT INTO item (v) VALUES ('no')");
@@ -137,7 +137,7 @@ my $last_change = $pair->a("SELECT max(n) FROM onerepl.log WHERE operation = 'in
 cmp_ok($pair->b("SELECT onerepl_promote('branch')"), '>=', $last_change, 'promoted at the last change');
 $pair->b("INSERT INTO item (v) SELECT 'on B' FROM generate_series(1, 100); INSERT INTO ident (v) VALUES ('on B'); INSERT INTO cached (v) VALUES ('on B'); INSERT INTO later (v) VALUES ('on B'); DELETE FROM item WHERE id < 10; TRUNCATE later");
 is($pair->b("SELECT count(*) FROM item WHERE v = 'on B'"), '100', 'B is written, without collisions');
-OneReplTest::poll_ok($pair->node_a, "SELECT state FROM onerepl_status()", 'the remote stops with it', wanted => 'stopped: the central was promoted');
+$pair->poll_a("SELECT state FROM onerepl_status()", 'the remote stops with it', wanted => 'stopped: the central was promoted');
 is($pair->b("SELECT state FROM onerepl_status()"), 'stopped: the central was promoted', 'the link has ended on B');
 is($pair->b('SELECT onerepl.self_check()'), '0', 'the self-check misses no guard');
 is(OneReplTest::journal_count($pair->node_b, level => 'critical', like => 'promoted by postgres'), '1', 'the journal says it');
@@ -149,11 +149,11 @@ $pair->wait_identical('item', 'ident', 'cached', 'later', { name => 'a new start
 ($error) = OneReplTest::fails($pair->node_b, "INSERT INTO item (v) VALUES ('no')");
 is($error, '25006', 'and read-only');
 follows('item_id_seq', 'its sequences follow again, though A\'s have not moved');
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) FROM onerepl.refresh_window WHERE state <> 'done'", 'all tables are complete', wanted => '0');
+$pair->poll_b("SELECT count(*) FROM onerepl.refresh_window WHERE state <> 'done'", 'all tables are complete', wanted => '0');
 
 # --- forced, with A gone
 $pair->a("SELECT onerepl_pause('hq'); INSERT INTO item (v) VALUES ('never arrives')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT c.peer_number > onerepl.written_to(c.link) FROM onerepl.contact AS c', 'A has told of another one');
+$pair->poll_b('SELECT c.peer_number > onerepl.written_to(c.link) FROM onerepl.contact AS c', 'A has told of another one');
 $pair->node_a->stop('immediate');
 like($pair->b("SELECT onerepl_promote('branch', force => true)"), qr/^\d+$/, 'promoted by force');
 is($pair->b("INSERT INTO item (v) VALUES ('on B') RETURNING id > 0"), 't', 'and written');

@@ -25,7 +25,7 @@ sub filtered
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $query = sub { "SELECT string_agg(t::text, E'\\n' ORDER BY t) FROM (SELECT $columns FROM $_[0] WHERE $_[1]) AS t" };
 	$pair->a("SELECT onerepl_wait('hq', '30 s')");
-	OneReplTest::poll_ok($pair->node_b, $query->($there // $table, 'true'), $name, wanted => $pair->a($query->($table, $condition)), deadline => 20)
+	$pair->poll_b($query->($there // $table, 'true'), $name, wanted => $pair->a($query->($table, $condition)), deadline => 20)
 	  or $pair->show_state;
 	return;
 }
@@ -79,12 +79,12 @@ is($pair->a('SELECT numbered_to FROM onerepl_status()'), $pair->b('SELECT writte
 # --- refresh and verification respect it
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM customer WHERE id = 10; INSERT INTO customer VALUES (999, 'west', 'not of A')");
 $pair->a("SELECT onerepl_verify('hq', 'customer')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) > 0 FROM onerepl.differences', 'a verification finds what differs');
+$pair->poll_b('SELECT count(*) > 0 FROM onerepl.differences', 'a verification finds what differs');
 $pair->a("SELECT onerepl_refresh('hq', 'customer', 'repair')");
 filtered('*', 'customer', $east, 'a refresh brings the rows of the filter, and takes others');
-OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'it is done');
+$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'it is done');
 $pair->a("SELECT onerepl_verify('hq', 'customer')");
-OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'a verification is done');
+$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'a verification is done');
 is($pair->b('SELECT count(*) FROM onerepl.differences'), '0', 'and finds nothing');
 
 # --- columns, with the rows
@@ -127,7 +127,7 @@ $pair->b("SELECT onerepl_set_target('branch', 'sales', schema => 'branch_17'), o
 $pair->a("SELECT onerepl_add_schema('sales'); INSERT INTO sales.orders (v) VALUES ('a'), ('b'); INSERT INTO sales.item VALUES (1, 'x'); UPDATE sales.orders SET v = 'c' WHERE id = 1");
 filtered('*', 'sales.orders', 'true', 'a schema under another name', 'branch_17.orders');
 filtered('*', 'sales.item', 'true', 'a table under another name', 'branch_17.things');
-OneReplTest::poll_ok($pair->node_b, 'SELECT last_value FROM branch_17.orders_id_seq', 'its sequence follows there', wanted => '2');
+$pair->poll_b('SELECT last_value FROM branch_17.orders_id_seq', 'its sequence follows there', wanted => '2');
 $pair->a("SELECT onerepl_refresh('hq', 'sales.item')");
 filtered('*', 'sales.item', 'true', 'and it can be refreshed', 'branch_17.things');
 ($state) = OneReplTest::fails($pair->node_b, 'DELETE FROM branch_17.things');
@@ -135,7 +135,7 @@ is($state, '25006', 'the table is read-only there');
 
 $pair->b("CREATE TABLE branch_17.others (id int PRIMARY KEY, v text); SELECT onerepl_set_target('branch', 'sales', 'item', 'branch_17', 'others')");
 $pair->a("INSERT INTO sales.item VALUES (2, 'y')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT v FROM branch_17.others WHERE id = 2', 'another target holds from the next row on', wanted => 'y');
+$pair->poll_b('SELECT v FROM branch_17.others WHERE id = 2', 'another target holds from the next row on', wanted => 'y');
 
 # --- many branches in one table
 my $port = PostgreSQL::Test::Cluster::get_free_port();
@@ -149,13 +149,13 @@ $second->safe_psql('postgres', "SELECT onerepl_add_central('hq', 'http://127.0.0
 $_->safe_psql('postgres', "SELECT onerepl_add_table('stock')") for $pair->node_a, $second;
 $pair->a("INSERT INTO stock SELECT n, 'first' FROM generate_series(1, 5) AS n; UPDATE stock SET v = 'changed' WHERE id = 2; DELETE FROM stock WHERE id = 3; UPDATE stock SET id = 10 WHERE id = 4");
 $second->safe_psql('postgres', "INSERT INTO stock SELECT n, 'second' FROM generate_series(1, 5) AS n; UPDATE stock SET v = 'other' WHERE id = 2; DELETE FROM stock WHERE id = 1");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(concat_ws(':', branch, id, v), ' ' ORDER BY branch, id) FROM stock", 'rows of two branches in one table',
+$pair->poll_b("SELECT string_agg(concat_ws(':', branch, id, v), ' ' ORDER BY branch, id) FROM stock", 'rows of two branches in one table',
 	wanted => '17:1:first 17:2:changed 17:5:first 17:10:first 18:2:other 18:3:second 18:4:second 18:5:second');
 $second->safe_psql('postgres', "TRUNCATE stock; INSERT INTO stock VALUES (7, 'again')");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(concat_ws(':', branch, id, v), ' ' ORDER BY branch, id) FROM stock", 'TRUNCATE takes those of its own branch',
+$pair->poll_b("SELECT string_agg(concat_ws(':', branch, id, v), ' ' ORDER BY branch, id) FROM stock", 'TRUNCATE takes those of its own branch',
 	wanted => '17:1:first 17:2:changed 17:5:first 17:10:first 18:7:again');
 $second->safe_psql('postgres', "UPDATE stock SET v = 'goes on'");
-OneReplTest::poll_ok($pair->node_b, "SELECT v FROM stock WHERE branch = 18", 'and it goes on', wanted => 'goes on');
+$pair->poll_b("SELECT v FROM stock WHERE branch = 18", 'and it goes on', wanted => 'goes on');
 is($pair->b("SELECT count(*) FROM stock WHERE branch = 17"), '4', 'the other branch has lost nothing');
 
 # --- from a read point on, each record meets the filter of its time

@@ -163,7 +163,7 @@ for my $table (@tables)
 	diag "$table differs";
 }
 $pair->a("SELECT onerepl_verify('hq')");
-OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'verified', deadline => 60);
+$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'verified', deadline => 60);
 is($pair->b("SELECT coalesce(string_agg(DISTINCT relation, ' '), '') FROM onerepl.differences"), '', 'no differences');
 is($pair->a('SELECT onerepl.self_check()'), '0', 'the self-check is content');
 $pair->finish;

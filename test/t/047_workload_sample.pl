@@ -118,7 +118,7 @@ BEGIN; DROP TABLE rental.payment_2022_02; DELETE FROM rental.payment WHERE amoun
 ALTER TABLE rental.payment ATTACH PARTITION rental.payment_2022_01 FOR VALUES FROM ('2022-01-01') TO ('2022-02-01');
 TRUNCATE rental.film_category; UPDATE rental.film SET film_id = film_id + 5000 WHERE film_id NOT IN (SELECT film_id FROM rental.film_actor);
 SQL
-OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'copied', deadline => 90);
+$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'copied', deadline => 90);
 is($pair->a("SELECT onerepl_wait('hq', '60s')"), 't', 'all is written');
 is($pair->b("SELECT coalesce(string_agg(concat_ws(' ', relation, operation, key, message), E'\n'), '') FROM onerepl.failed"), '', 'nothing failed');
 $pair->wait_identical(@tables, { name => 'all tables are identical' });

@@ -66,7 +66,7 @@ $pair->track(@tables);
 # ------------------------------------------------------------------------------------------------ set-up
 
 $pair->a("INSERT INTO orders VALUES (1, 'south', 1, 'first')");
-OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate FROM onerepl.failed", 'a server without the table of positions is F', wanted => '42P01');
+$pair->poll_b("SELECT sqlstate FROM onerepl.failed", 'a server without the table of positions is F', wanted => '42P01');
 my $hint = $pair->b('SELECT hint FROM onerepl.failed');
 my ($statements) = $hint =~ /(CREATE SCHEMA.*\)\));/s;
 ok($statements, 'the failure has the statements') or diag($hint);
@@ -77,7 +77,7 @@ $pair->wait_identical(@tables, { name => 'the first row on another server' });
 # --- the owner's user mapping is used, not a superuser's
 $pair->b("ALTER USER MAPPING FOR shop SERVER west OPTIONS (SET user 'nobody')");
 $pair->a('INSERT INTO by_key VALUES (999999, 1)');
-OneReplTest::poll_ok($pair->node_b, "SELECT message ~ 'could not connect to server \"west\"' FROM onerepl.failed UNION ALL SELECT bool_or(last_error ~ 'west') FROM onerepl_status()", 'the owner has no user there', wanted => 't');
+$pair->poll_b("SELECT message ~ 'could not connect to server \"west\"' FROM onerepl.failed UNION ALL SELECT bool_or(last_error ~ 'west') FROM onerepl_status()", 'the owner has no user there', wanted => 't');
 $pair->b("ALTER USER MAPPING FOR shop SERVER west OPTIONS (SET user '$user'); SELECT onerepl_resolve_all('branch', 'retry') FROM onerepl.failed LIMIT 1");
 $pair->wait_identical(@tables, { name => 'he has one again' });
 
@@ -168,7 +168,7 @@ UPDATE nokey SET a = 3 - a WHERE v IN (1, 2) AND v::text IN ('1', '2');
 TRUNCATE nokey; INSERT INTO nokey VALUES (1, '3', 3), (2, '4', 4), (2, '4', 4); DELETE FROM nokey WHERE ctid = (SELECT max(ctid) FROM nokey WHERE v = 4);
 COMMIT;
 SQL
-	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "$refusing does not commit: told, and no F");
+	$pair->poll_b("SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "$refusing does not commit: told, and no F");
 	is($pair->b('SELECT written_to FROM onerepl_status()'), $s_b, 'B has written nothing');
 	$half_done++ if position($other{$refusing}) > $s_b;
 	allow_commits($refusing);
@@ -189,9 +189,9 @@ for my $from (qw(south west))
 	my $n = $pair->b('SELECT written_to FROM onerepl_status()') + 1;
 	refuse_commits($other{$from});
 	$pair->a("UPDATE orders SET region = '$other{$from}' WHERE id = 8000");
-	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "the row leaves $from");
+	$pair->poll_b("SELECT state = 'put off' AND last_error ~ 'not now' FROM onerepl_status()", "the row leaves $from");
 	allow_commits($other{$from});
-	OneReplTest::poll_ok($pair->node_b, "SELECT written_to >= $n OR state ~ 'failed' FROM onerepl_status()", 'the link goes on or stops with F');
+	$pair->poll_b("SELECT written_to >= $n OR state ~ 'failed' FROM onerepl_status()", 'the link goes on or stops with F');
 	if ($pair->b('SELECT count(*) FROM onerepl.failed'))
 	{
 		$failed++;
@@ -210,18 +210,18 @@ is("$failed $moved", '1 1', 'one way it is F, the other way the row was there al
 
 $c->safe_psql('south', "ALTER TABLE orders_south ADD CONSTRAINT no_bad CHECK (v <> 'bad')");
 $pair->a("BEGIN; INSERT INTO orders VALUES (9001, 'west', 1, 'good'), (9002, 'south', 1, 'bad'), (9003, 'north', 1, 'good'); COMMIT");
-OneReplTest::poll_ok($pair->node_b, 'SELECT sqlstate || key FROM onerepl.failed', 'a constraint there is F', wanted => '23514(id)=(9002)');
+$pair->poll_b('SELECT sqlstate || key FROM onerepl.failed', 'a constraint there is F', wanted => '23514(id)=(9002)');
 is(rows_at('west', 'SELECT count(*) FROM orders_west WHERE id = 9001'), 0, 'and nothing of its transaction is anywhere');
 $pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
 $pair->a("INSERT INTO orders VALUES (9004, 'west', 1, 'behind')");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(id::text, ',' ORDER BY id) FROM orders WHERE id > 9000", 'one record is skipped', wanted => '9001,9003,9004');
+$pair->poll_b("SELECT string_agg(id::text, ',' ORDER BY id) FROM orders WHERE id > 9000", 'one record is skipped', wanted => '9001,9003,9004');
 $pair->a('DELETE FROM orders WHERE id = 9002');
-OneReplTest::poll_ok($pair->node_b, 'SELECT sqlstate || key FROM onerepl.failed', 'a missing row is F', wanted => 'P0002(id)=(9002)');
+$pair->poll_b('SELECT sqlstate || key FROM onerepl.failed', 'a missing row is F', wanted => 'P0002(id)=(9002)');
 $pair->b("SELECT onerepl_resolve('branch', n, 'overwrite') FROM onerepl.failed");
 $c->safe_psql('south', 'ALTER TABLE orders_south DROP CONSTRAINT no_bad');
 $c->safe_psql('west', "INSERT INTO orders_west VALUES (9005, 'west', 1, 'surplus')");
 $pair->a("INSERT INTO orders VALUES (9005, 'west', 1, 'of A')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT sqlstate || key FROM onerepl.failed', 'a surplus row is F', wanted => '23505(id)=(9005)');
+$pair->poll_b('SELECT sqlstate || key FROM onerepl.failed', 'a surplus row is F', wanted => '23505(id)=(9005)');
 $pair->b("SELECT onerepl_resolve('branch', n, 'overwrite') FROM onerepl.failed");
 $pair->wait_identical(@tables, { name => 'the incoming row wins' });
 my (undef, $refused) = OneReplTest::fails($pair->node_b, "UPDATE orders_south SET v = 'x'");
@@ -234,16 +234,16 @@ $pair->wait_identical(@tables, { name => 'TRUNCATE' });
 check_places('TRUNCATE');
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM orders WHERE id % 3 = 0; UPDATE orders SET v = 'changed' WHERE id % 3 = 1; INSERT INTO orders VALUES (9100, 'south', 1), (9101, 'north', 1)");
 $pair->a("SELECT onerepl_verify('hq', 'orders')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) > 0 FROM onerepl.differences', 'a verification sees rows on other servers');
+$pair->poll_b('SELECT count(*) > 0 FROM onerepl.differences', 'a verification sees rows on other servers');
 $pair->a("SELECT onerepl_refresh('hq', 'orders', 'repair')");
 $pair->wait_identical(@tables, { name => 'a repair mends them' });
 $pair->b("SET onerepl.allow_writes = on; DELETE FROM orders WHERE id % 3 = 0; DELETE FROM nokey");
 $pair->a("SELECT onerepl_refresh('hq', 'orders'), onerepl_refresh('hq', 'nokey')");
 $pair->wait_identical(@tables, { name => 'they are copied anew' });
 check_places('refresh');
-OneReplTest::poll_ok($pair->node_a, "SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'the copies are complete');
+$pair->poll_a("SELECT bool_and(state = 'done') FROM onerepl.refresh_progress", 'the copies are complete');
 $pair->a("SELECT onerepl_verify('hq', t) FROM unnest(ARRAY['orders', 'by_key', 'nokey']::regclass[]) AS t");
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) >= 3 FROM onerepl.journal WHERE message ~ 'was verified: equal'", 'a verification finds them equal');
+$pair->poll_b("SELECT count(*) >= 3 FROM onerepl.journal WHERE message ~ 'was verified: equal'", 'a verification finds them equal');
 
 # Half of a chunk is committed when the other half cannot.
 for my $refusing (qw(south west))
@@ -254,7 +254,7 @@ for my $refusing (qw(south west))
 			INSERT INTO orders VALUES (9100, 'south', 1), (9101, 'north', 1), (9102, 'west', 1)");
 		refuse_commits($refusing);
 		$pair->a("SELECT onerepl_refresh('hq', 'orders', '$method'); UPDATE orders SET v = v || '$method' WHERE id % 5 = 0; UPDATE orders SET id = id + 40000 WHERE id IN (9002, 9005, 9201)");
-		OneReplTest::poll_ok($pair->node_b, "SELECT last_error ~ 'not now' FROM onerepl_status()", "$method: $refusing does not commit");
+		$pair->poll_b("SELECT last_error ~ 'not now' FROM onerepl_status()", "$method: $refusing does not commit");
 		allow_commits($refusing);
 		$pair->wait_identical(@tables, { name => "$method with a server that commits later" });
 		check_places("$method, $refusing last");
@@ -270,7 +270,7 @@ for my $refusing (qw(south west))
 {
 	refuse_commits($refusing, '23514');
 	$pair->a("BEGIN; INSERT INTO orders VALUES (9300, 'south', 1), (9301, 'west', 1); COMMIT");
-	OneReplTest::poll_ok($pair->node_b, 'SELECT at_commit FROM onerepl.failed', "$refusing: F at COMMIT");
+	$pair->poll_b('SELECT at_commit FROM onerepl.failed', "$refusing: F at COMMIT");
 	allow_commits($refusing);
 	$pair->b("SELECT onerepl_resolve('branch', n, 'skip') FROM onerepl.failed");
 	$pair->a("DELETE FROM orders WHERE id = 9002; INSERT INTO orders VALUES (9002, 'north', 1)");
@@ -286,9 +286,9 @@ is(told_of_skipped() - $told, 1, 'a server that has what is skipped is told');
 
 $c->stop;
 $pair->a("INSERT INTO orders VALUES (9200, 'north', 1, 'near')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) FROM orders_north WHERE id = 9200', 'C is down: local rows are written', wanted => '1');
+$pair->poll_b('SELECT count(*) FROM orders_north WHERE id = 9200', 'C is down: local rows are written', wanted => '1');
 $pair->a("INSERT INTO orders VALUES (9201, 'south', 1, 'far')");
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'SQLSTATE 08' FROM onerepl_status()", 'others are put off, and the status says why');
+$pair->poll_b("SELECT state = 'put off' AND last_error ~ 'SQLSTATE 08' FROM onerepl_status()", 'others are put off, and the status says why');
 is($pair->b('SELECT count(*) FROM onerepl.failed'), 0, 'no F');
 $c->start;
 $pair->wait_identical(@tables, { name => 'they are written when C is back' });
@@ -351,7 +351,7 @@ for my $operation (qw(INSERT UPDATE DELETE))
 	$c->safe_psql('south', "CREATE TRIGGER keep BEFORE $operation ON orders_south FOR EACH ROW EXECUTE FUNCTION keep(); ALTER TABLE orders_south ENABLE ALWAYS TRIGGER keep");
 	$pair->a($kept{$operation});
 	my $verb = lc $operation . ($operation =~ /E$/ ? 'd' : 'ed');
-	OneReplTest::poll_ok($pair->node_b, "SELECT sqlstate || ' ' || (message ~ 'has $verb 0 rows instead of one') FROM onerepl.failed", "a trigger of the server keeps a row: $operation", wanted => 'HV000 true');
+	$pair->poll_b("SELECT sqlstate || ' ' || (message ~ 'has $verb 0 rows instead of one') FROM onerepl.failed", "a trigger of the server keeps a row: $operation", wanted => 'HV000 true');
 	$c->safe_psql('south', 'DROP TRIGGER keep ON orders_south');
 	$pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
 	$pair->wait_identical('orders', { name => 'and without it all is right' });
@@ -361,7 +361,7 @@ for my $operation (qw(INSERT UPDATE DELETE))
 
 $c->safe_psql('south', 'UPDATE onerepl_foreign.position SET written = written - 1');
 $pair->a("UPDATE orders SET v = 'newer' WHERE region = 'south'");
-OneReplTest::poll_ok($pair->node_b, "SELECT DISTINCT sqlstate || ' ' || (message ~ 'has lost changes') FROM onerepl.failed", 'a server that has lost changes is F', wanted => '55000 true');
+$pair->poll_b("SELECT DISTINCT sqlstate || ' ' || (message ~ 'has lost changes') FROM onerepl.failed", 'a server that has lost changes is F', wanted => '55000 true');
 $pair->b("SELECT onerepl_restart_link('branch')");
 $pair->a("BEGIN; SELECT onerepl_restart_link('hq'); SELECT onerepl_refresh('hq', method => 'repair'); COMMIT");
 $pair->a("UPDATE orders SET v = 'newest' WHERE region = 'south'");

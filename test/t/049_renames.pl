@@ -22,7 +22,7 @@ my $swap_schemas = swap('SCHEMA', 'east', 'west');
 sub failure_is
 {
 	my ($wanted, $name) = @_;
-	OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(sqlstate || ' ' || message || '|' || detail, ';' ORDER BY n) FROM onerepl.failed}, $name, wanted => $wanted) or $pair->show_state;
+	$pair->poll_b(q{SELECT string_agg(sqlstate || ' ' || message || '|' || detail, ';' ORDER BY n) FROM onerepl.failed}, $name, wanted => $wanted) or $pair->show_state;
 }
 
 # ------------------------------------------------------------------------------------------------ told only
@@ -39,7 +39,7 @@ $pair->wait_identical(@tables, { name => 'renamed on B too' }) or $pair->show_st
 is($pair->b('SELECT one.v || ' . q{'; '} . ' || two.v FROM one, two'), 'of two, now one; of one, now two', 'each with its rows');
 
 $pair->a("$swap_schemas; UPDATE east.t SET v = v || ', now east'; UPDATE west.t SET v = v || ', now west'; INSERT INTO west.unchanged VALUES (1, 'not any more')");
-OneReplTest::poll_ok($pair->node_b, q{SELECT string_agg(DISTINCT sqlstate || ' ' || detail, ';') FROM onerepl.failed}, 'schemas',
+$pair->poll_b(q{SELECT string_agg(DISTINCT sqlstate || ' ' || detail, ';') FROM onerepl.failed}, 'schemas',
 	wanted => '42P01 ALTER SCHEMA east RENAME TO between;42P07 ALTER SCHEMA west RENAME TO east') or $pair->show_state;
 $pair->b("$swap_schemas; SELECT onerepl_resolve_all('branch', 'skip')");
 @tables = qw(one two east.t west.t west.unchanged);
@@ -65,10 +65,10 @@ my $writer = $pair->node_a->background_psql('postgres');
 $writer->query_safe("BEGIN; INSERT INTO west.t VALUES (10, 'by an open transaction')");
 my $renamer = $pair->node_a->background_psql('postgres', wait => 0);
 $renamer->query_until(qr/begun/, "\\echo begun\nALTER SCHEMA west RENAME TO occident;\n");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_locks WHERE relation = 'west.t'::regclass AND NOT granted", 'a new name waits for open writers', wanted => '1');
+$pair->poll_a("SELECT count(*) FROM pg_locks WHERE relation = 'west.t'::regclass AND NOT granted", 'a new name waits for open writers', wanted => '1');
 $writer->query_safe("UPDATE west.t SET v = v || ', still' WHERE id = 10; COMMIT");
 $writer->quit;
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_namespace WHERE nspname = 'occident'", 'and is given then', wanted => '1');
+$pair->poll_a("SELECT count(*) FROM pg_namespace WHERE nspname = 'occident'", 'and is given then', wanted => '1');
 $renamer->quit;
 $pair->a("INSERT INTO occident.t VALUES (11, 'behind')");
 $pair->wait_identical(qw(orient.t occident.t), { name => 'their changes come before it' }) or $pair->show_state;
@@ -80,17 +80,17 @@ OneReplTest::apply_statements($pair->node_b);
 $pair->track(qw(first.counted second.counted));
 $pair->a("INSERT INTO first.counted (v) SELECT 'x' FROM generate_series(1, 100); INSERT INTO second.counted (v) SELECT 'y' FROM generate_series(1, 7)");
 my $stand = q{SELECT (SELECT last_value FROM first.counted_id_seq) || ' ' || (SELECT last_value FROM second.counted_id_seq)};
-OneReplTest::poll_ok($pair->node_b, $stand, 'sequences follow', wanted => '100 7');
+$pair->poll_b($stand, 'sequences follow', wanted => '100 7');
 $pair->a(swap('SCHEMA', 'first', 'second'));
-OneReplTest::poll_ok($pair->node_b, $stand, 'into schemas with other names', wanted => '7 100') or $pair->show_state;
+$pair->poll_b($stand, 'into schemas with other names', wanted => '7 100') or $pair->show_state;
 $pair->a("ALTER SCHEMA first RENAME TO third; INSERT INTO third.counted (v) VALUES ('z')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT last_value FROM third.counted_id_seq', 'and into a new one', wanted => '8') or $pair->show_state;
+$pair->poll_b('SELECT last_value FROM third.counted_id_seq', 'and into a new one', wanted => '8') or $pair->show_state;
 
 # --- filters: the log holds changes of a table that is gone
 $_->safe_psql('postgres', 'CREATE TABLE dropped (id int PRIMARY KEY, secret text)') for $pair->nodes;
 $pair->track('dropped');
 $pair->a("SELECT onerepl_set_filter('hq', 'dropped', 'id < 10', '{id}'); BEGIN; INSERT INTO dropped VALUES (1, 'a'), (11, 'b'); DROP TABLE dropped; COMMIT");
-OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM dropped', 'a filter outlives its table', wanted => '1') or $pair->show_state;
+$pair->poll_b('SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM dropped', 'a filter outlives its table', wanted => '1') or $pair->show_state;
 
 # --- filters: the log holds changes from before the table got its name
 $_->safe_psql('postgres', 'CREATE TABLE chosen (id int PRIMARY KEY, secret text) PARTITION BY RANGE (id); CREATE TABLE chosen_1 PARTITION OF chosen FOR VALUES FROM (0) TO (100)') for $pair->nodes;
@@ -98,9 +98,9 @@ OneReplTest::apply_statements($pair->node_b);
 $pair->track('chosen');
 $pair->a("SELECT onerepl_set_filter('hq', 'chosen', 'id < 10', '{id}')");
 $pair->a("INSERT INTO chosen VALUES (1, 'a'), (11, 'b')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM chosen', 'a filter', wanted => '1');
+$pair->poll_b('SELECT string_agg(concat_ws(chr(58), id, secret), chr(59)) FROM chosen', 'a filter', wanted => '1');
 $pair->a("SELECT onerepl_pause('hq'); INSERT INTO chosen VALUES (2, 'c'), (12, 'd'); ALTER TABLE chosen RENAME TO selected; INSERT INTO selected VALUES (3, 'e'), (13, 'f'); SELECT onerepl_resume('hq')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT string_agg(concat_ws(chr(58), id, secret), chr(59) ORDER BY id) FROM selected', 'holds for them', wanted => '1;2;3') or $pair->show_state;
+$pair->poll_b('SELECT string_agg(concat_ws(chr(58), id, secret), chr(59) ORDER BY id) FROM selected', 'holds for them', wanted => '1;2;3') or $pair->show_state;
 
 # --- a schema here that two remotes write to
 my $second = OneReplTest::start_node('a2', 0);
@@ -111,12 +111,12 @@ $second->safe_psql('postgres', "CREATE EXTENSION onerepl; SELECT onerepl_add_cen
 $pair->track('shared.mine');
 $second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (1)');
 $pair->a('INSERT INTO shared.mine VALUES (1)');
-OneReplTest::poll_ok($pair->node_b, 'SELECT m.id + o.id FROM shared.mine AS m, shared.others AS o', 'both write', wanted => '2');
+$pair->poll_b('SELECT m.id + o.id FROM shared.mine AS m, shared.others AS o', 'both write', wanted => '2');
 $pair->a('ALTER SCHEMA shared RENAME TO alone; INSERT INTO alone.mine VALUES (2)');
 failure_is('0A000 the remote renamed its schema shared, where link "branch2" has tables here, too|ALTER SCHEMA shared RENAME TO alone', 'keeps its name');
 $pair->b("SELECT onerepl_set_target('branch', 'alone', NULL, 'shared'); SELECT onerepl_resolve_all('branch', 'skip')");
 $second->safe_psql('postgres', 'INSERT INTO shared.others VALUES (2)');
-OneReplTest::poll_ok($pair->node_b, 'SELECT (SELECT max(id) FROM shared.mine) + (SELECT max(id) FROM shared.others)', 'and both go on, as its hint says', wanted => '4') or $pair->show_state;
+$pair->poll_b('SELECT (SELECT max(id) FROM shared.mine) + (SELECT max(id) FROM shared.others)', 'and both go on, as its hint says', wanted => '4') or $pair->show_state;
 
 # ------------------------------------------------------------------------------------------------ settings of the session
 

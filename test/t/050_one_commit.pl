@@ -121,7 +121,7 @@ my $log_at = -s $pair->node_b->logfile;
 $pair->node_a->stop;
 ok(OneReplTest::wait_for(sub { slurp_file($pair->node_b->logfile, $log_at) =~ /no journal now/ }, 30), 'a journal entry cannot be committed');
 $pair->b('DROP TRIGGER refuse ON onerepl.journal_entry');
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) > 0 FROM onerepl.journal WHERE message = 'no contact with the remote' AND at > now() - interval '1 minute'",
+$pair->poll_b("SELECT count(*) > 0 FROM onerepl.journal WHERE message = 'no contact with the remote' AND at > now() - interval '1 minute'",
 	'and is there once it can');
 $pair->node_a->start;
 $pair->a('INSERT INTO k VALUES (5001)');

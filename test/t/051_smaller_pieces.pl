@@ -32,9 +32,9 @@ cmp_ok($pair->b('SELECT max(c) FROM (SELECT count(*) AS c FROM t GROUP BY xmin::
 
 # One that does not fit at all waits, and goes once it can.
 $pair->a('INSERT INTO t SELECT generate_series(100, 120)');
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error LIKE '%SQLSTATE 53200%' FROM onerepl_status()", 'a single transaction that is too large is put off');
+$pair->poll_b("SELECT state = 'put off' AND last_error LIKE '%SQLSTATE 53200%' FROM onerepl_status()", 'a single transaction that is too large is put off');
 $pair->b('DROP TRIGGER short ON t');
 $pair->wait_identical('t', { name => 'and is written when it can be', deadline => 60 });
-OneReplTest::poll_ok($pair->node_b, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", 'B is in step');
+$pair->poll_b("SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", 'B is in step');
 $pair->finish;
 done_testing();

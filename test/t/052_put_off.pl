@@ -28,18 +28,18 @@ for ([ '53100', 'no space is left' ], [ '55P03', 'a lock is held' ], [ '23514', 
 	my $log_at = -s $pair->node_b->logfile;
 	breaks($sqlstate, $message);
 	$pair->a('INSERT INTO t VALUES (' . ++$n . ')');
-	OneReplTest::poll_ok($pair->node_a,
+	$pair->poll_a(
 		"SELECT state = 'the central takes nothing just now' AND last_error LIKE '%$message (SQLSTATE $sqlstate)%' FROM onerepl_status()", "$sqlstate: A says what B says");
-	OneReplTest::poll_ok($pair->node_b,
+	$pair->poll_b(
 		"SELECT state = 'put off' AND last_error LIKE '$message (SQLSTATE $sqlstate)' FROM onerepl_status()", "$sqlstate: B says it, too");
-	OneReplTest::poll_ok($pair->node_a, "SELECT last_contact < clock_timestamp() - interval '4.5 s' FROM onerepl_status()", "$sqlstate: it lasts");
+	$pair->poll_a("SELECT last_contact < clock_timestamp() - interval '4.5 s' FROM onerepl_status()", "$sqlstate: it lasts");
 	is($pair->a("SELECT state FROM onerepl_status()"), 'the central takes nothing just now', "$sqlstate: which is not called no contact");
 	is(scalar(() = slurp_file($pair->node_b->logfile, $log_at) =~ /what the remote sends is put off: $message/g), 1, "$sqlstate: it is once in B's log");
 	$pair->b('DROP TRIGGER breaks ON onerepl.contact');
 	$pair->wait_identical('t', { name => "$sqlstate: all goes on when the cause is gone" });
 	is(OneReplTest::journal_count($pair->node_b, like => "put off: $message .SQLSTATE $sqlstate"), '1', "$sqlstate: it is once in B's journal");
-	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: B is in step again");
-	OneReplTest::poll_ok($pair->node_a, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: A, too");
+	$pair->poll_b("SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: B is in step again");
+	$pair->poll_a("SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", "$sqlstate: A, too");
 }
 
 # --- nobody sends: what fails while B looks by itself is told, too
@@ -49,7 +49,7 @@ CREATE FUNCTION no_journal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 
 CREATE TRIGGER breaks BEFORE INSERT ON onerepl.journal_entry FOR EACH ROW EXECUTE FUNCTION no_journal();
 ALTER TABLE onerepl.journal_entry ENABLE ALWAYS TRIGGER breaks;
 SQL
-OneReplTest::poll_ok($pair->node_b,
+$pair->poll_b(
 	"SELECT state = 'put off' AND last_error = 'the journal is broken (SQLSTATE 53100)' FROM onerepl_status()", 'B says what keeps it from looking');
 $pair->b('DROP TRIGGER breaks ON onerepl.journal_entry');
 $pair->node_a->start;

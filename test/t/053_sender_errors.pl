@@ -52,7 +52,7 @@ for my $table (qw(batch position contact))
 	# An outage of B: after it a body goes only when none is on its way.
 	$pair->node_b->stop('fast');
 	$pair->a("INSERT INTO t VALUES ($from, 'while B is away')");
-	OneReplTest::poll_ok($pair->node_a, 'SELECT last_error IS NOT NULL FROM onerepl_status()', 'A notices that B is away');
+	$pair->poll_a('SELECT last_error IS NOT NULL FROM onerepl_status()', 'A notices that B is away');
 	$pair->node_b->start;
 	$pair->wait_identical('t', { name => "answers got lost nowhere, locked: $table" });
 	$pair->wait_settled("locked: $table");
@@ -66,7 +66,7 @@ $pair->a("SELECT onerepl_pause('hq'); INSERT INTO broken VALUES (1, 'unreadable 
 $pair->a("DELETE FROM onerepl.description WHERE relation = 'broken'::regclass");
 # A sender that has been there before remembers it.
 $pair->a("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'onerepl sender'; SELECT onerepl_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, q{SELECT last_error LIKE 'records cannot be sent: %' FROM onerepl_status()}, 'the status tells what fails')
+$pair->poll_a(q{SELECT last_error LIKE 'records cannot be sent: %' FROM onerepl_status()}, 'the status tells what fails')
   or $pair->show_state;
 my $contact = q{SELECT (SELECT last_contact FROM onerepl_status()) > '%s'};
 my $begin = $pair->a('SELECT clock_timestamp()');
@@ -74,12 +74,12 @@ my $errors = errors_in_log('onerepl: ');
 OneReplTest::poll_ok($_, sprintf($contact, $begin) , 'contact goes on meanwhile, on ' . $_->name) for $pair->nodes;
 is($pair->a(q{SELECT last_error LIKE 'records cannot be sent: %' FROM onerepl_status()}), 't', 'and the status still tells it');
 is($pair->a('SELECT state FROM onerepl_status()'), 'records cannot be sent', 'as the state of the link');
-OneReplTest::poll_ok($pair->node_a, "SELECT clock_timestamp() > '$begin'::timestamptz + interval '5 s'", 'five seconds later');
+$pair->poll_a("SELECT clock_timestamp() > '$begin'::timestamptz + interval '5 s'", 'five seconds later');
 cmp_ok(errors_in_log('onerepl: '), '<', $errors + 20, 'the sender rests between its tries');
 is(OneReplTest::journal_count($pair->node_a, level => 'critical', like => 'records cannot be sent: '), '1', 'the journal has it once');
 $pair->a('INSERT INTO onerepl.description SELECT * FROM saved');
 $pair->wait_identical('t', 'broken', { name => 'mended, it goes on' }) or $pair->show_state;
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", 'and the status says so')
+$pair->poll_a("SELECT state = 'in step' AND last_error IS NULL FROM onerepl_status()", 'and the status says so')
   or $pair->show_state;
 
 $pair->finish;

@@ -101,7 +101,7 @@ kill 'STOP', $sender;
 $pair->a('BEGIN; DROP EXTENSION onerepl CASCADE; ROLLBACK');
 is(join(' ', OneReplTest::workers($pair->node_a, 'sender')), $sender, 'it keeps its place');
 $pair->a("INSERT INTO t VALUES (40000, 'while it sleeps')");
-OneReplTest::poll_ok($pair->node_a, "SELECT pg_sleep(3) IS NOT NULL AND count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'onerepl sender'",
+$pair->poll_a("SELECT pg_sleep(3) IS NOT NULL AND count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'onerepl sender'",
 	'and nobody starts a second one');
 kill 'CONT', $sender;
 $pair->a("INSERT INTO t VALUES (40001, 'when it ended')");
@@ -113,7 +113,7 @@ my $other = $pair->node_a->background_psql('postgres');
 $other->query_safe('BEGIN; INSERT INTO onerepl.batch SELECT b.last + 1, b.last + 1, b.identity_before, b.random, b.snapshot, b.transactions'
 	  . ' FROM onerepl.batch AS b ORDER BY first DESC LIMIT 1');
 $pair->a("INSERT INTO t VALUES (40002, 'the same number')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND wait_event = 'transactionid'",
+$pair->poll_a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND wait_event = 'transactionid'",
 	'the sender gives no number that another one may have given', wanted => '1');
 $other->query_safe('ROLLBACK');
 $other->quit;

@@ -20,7 +20,7 @@ $pair->wait_settled('before');
 # --- no answer comes, and the connection stays
 $pair->tell_proxy('/set?slow=1&delay=500:500');
 $pair->a("INSERT INTO t VALUES (1, 'in a body that hangs')");
-OneReplTest::poll_ok($pair->node_a, "SELECT last_contact < clock_timestamp() - interval '2 s' FROM onerepl_status()", 'an exchange hangs');
+$pair->poll_a("SELECT last_contact < clock_timestamp() - interval '2 s' FROM onerepl_status()", 'an exchange hangs');
 $pair->tell_proxy('/set?slow=0');
 my $begin = $pair->a('SELECT clock_timestamp()');
 OneReplTest::poll_ok($_, "SELECT last_contact > '$begin' FROM onerepl_status()", 'contact goes on, on ' . $_->name, deadline => 20) for $pair->nodes;
@@ -30,11 +30,11 @@ $pair->wait_settled('while it hangs', 20);
 # --- half an answer comes, and the connection stays
 $pair->tell_proxy('/set?half=1&delay=500:500');
 $pair->a("INSERT INTO t VALUES (2, 'half of its answer came')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(*) = 1 FROM t WHERE id = 2', 'the body itself arrives');
-OneReplTest::poll_ok($pair->node_a, "SELECT last_contact < clock_timestamp() - interval '2 s' FROM onerepl_status()", 'no answer is whole');
+$pair->poll_b('SELECT count(*) = 1 FROM t WHERE id = 2', 'the body itself arrives');
+$pair->poll_a("SELECT last_contact < clock_timestamp() - interval '2 s' FROM onerepl_status()", 'no answer is whole');
 $begin = $pair->b('SELECT clock_timestamp()');
-OneReplTest::poll_ok($pair->node_b, "SELECT last_contact > '$begin' FROM onerepl_status()", 'A speaks all the same', deadline => 20);
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'waiting for an answer' FROM onerepl_status()", 'and says what it waits for', deadline => 20);
+$pair->poll_b("SELECT last_contact > '$begin' FROM onerepl_status()", 'A speaks all the same', deadline => 20);
+$pair->poll_a("SELECT state = 'waiting for an answer' FROM onerepl_status()", 'and says what it waits for', deadline => 20);
 $pair->tell_proxy('/set?half=0');
 $pair->a("INSERT INTO t VALUES (3, 'behind it')");
 $pair->wait_identical('t', { name => 'all goes on beside the half answers', deadline => 20 });

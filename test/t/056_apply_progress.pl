@@ -149,7 +149,7 @@ is($pair->b("SELECT string_agg(id || v, ',' ORDER BY id) FROM own"), '1x,2z', 'a
 $pair->a("INSERT INTO w SELECT n, n, 'old' FROM generate_series(1, 1000) AS n");
 $pair->wait_settled('rows for a refresh');
 $pair->a("SELECT onerepl_refresh('hq', 'w', 'repair', chunk_rows => 100, rows_per_second => 300)");
-OneReplTest::poll_ok($pair->node_a, 'SELECT rows_done >= 300 FROM onerepl.refresh ORDER BY id DESC LIMIT 1', 'rows are copied');
+$pair->poll_a('SELECT rows_done >= 300 FROM onerepl.refresh ORDER BY id DESC LIMIT 1', 'rows are copied');
 $pair->a("SELECT onerepl_refresh_pause('hq')");
 my $holder = $b->background_psql('postgres');
 $holder->query_safe('BEGIN; LOCK TABLE w IN ROW EXCLUSIVE MODE');
@@ -172,7 +172,7 @@ $holder->quit;
 $index->finish;
 is($pair->b("SELECT count(*) FROM pg_index WHERE indrelid = 'w'::regclass AND indisvalid"), '2', 'and are valid in the end');
 $pair->a("SELECT onerepl_refresh_resume('hq')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent')", 'the refresh ends');
+$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent')", 'the refresh ends');
 $pair->wait_identical('w');
 $pair->verify_equal('w', 'kept', 'back', 'moved') if $pair->can('verify_equal');
 
@@ -186,7 +186,7 @@ SELECT l.relation::regclass FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.r
 SQL
 isnt($log_index, '', 'a transaction has written into the log');
 my $reindex = in_background($pair->node_a, "REINDEX TABLE CONCURRENTLY $log_index");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) >= 1 FROM pg_index WHERE indrelid = '$log_index'::regclass AND NOT indisready", "$log_index: its index is made anew");
+$pair->poll_a("SELECT count(*) >= 1 FROM pg_index WHERE indrelid = '$log_index'::regclass AND NOT indisready", "$log_index: its index is made anew");
 $writer->query_safe("INSERT INTO late SELECT n, repeat(n::text, 300) FROM generate_series(20001, 40000) AS n");
 $writer->query_safe("UPDATE late SET v = 'again' WHERE id % 100 = 0; COMMIT");
 $writer->quit;

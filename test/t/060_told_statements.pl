@@ -23,7 +23,7 @@ sub fails_ok
 	my ($sql, $wanted, $name, $cure) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$pair->a($sql);
-	OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate || ' ' || message, ';') ~ '$wanted' FROM onerepl.failed", $name) or $pair->show_state;
+	$pair->poll_b("SELECT string_agg(sqlstate || ' ' || message, ';') ~ '$wanted' FROM onerepl.failed", $name) or $pair->show_state;
 	ok($pair->b('SELECT bool_and(hint <> $$$$) FROM onerepl.failed') eq 't' || $wanted =~ /denied|restricted|42501$/, '... with a hint');
 	return if defined $cure && $cure eq '';
 	$pair->b($cure) if $cure;
@@ -36,7 +36,7 @@ sub fails_ok
 my $reads = "ALTER TABLE t ALTER v TYPE text USING pg_read_file('PG_VERSION')";
 fails_ok("SET ROLE writer; SET search_path = w, pg_catalog, public; $reads", '^3F000 schema "w"', 'a schema of the path is not on B', '');
 $pair->b("CREATE SCHEMA w; GRANT USAGE ON SCHEMA w TO keeper; SELECT onerepl_resolve_all('branch', 'retry')");
-OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate, ';') FROM onerepl.failed", 'names looked for before pg_catalog', wanted => '0A000');
+$pair->poll_b("SELECT string_agg(sqlstate, ';') FROM onerepl.failed", 'names looked for before pg_catalog', wanted => '0A000');
 $pair->b("SELECT onerepl_resolve_all('branch', 'skip')");
 $pair->wait_settled('skipped');
 is($pair->b('SELECT v FROM t'), 'one', 'no file was read');

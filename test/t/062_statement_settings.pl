@@ -31,7 +31,7 @@ $pair->b("ALTER DATABASE postgres SET $_") for @for_all_of_b;
 $pair->node_b->restart;
 OneReplTest::wait_up($pair->node_b);
 # The workers have them; the sessions of this test that compare do not.
-OneReplTest::poll_ok($pair->node_a, 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()', 'B is back');
+$pair->poll_a('SELECT bool_and(written_to = numbered_to) FROM onerepl_status()', 'B is back');
 $pair->b('ALTER DATABASE postgres RESET ALL');
 $pair->a(q(ALTER TABLE t1 ADD p text DEFAULT 'C:\new', ADD q bool DEFAULT (NULL = NULL), ADD v tsvector DEFAULT to_tsvector('die Katzen, the cats'),
   ADD x text DEFAULT xmlelement(name e, '\x00ff'::bytea)::text, ADD d date DEFAULT '01/02/2020', ADD l text[] DEFAULT '{NULL,a}'));

@@ -48,13 +48,13 @@ is($pair->a("SELECT problems || ' ' || (what_to_do ~ 'onerepl.problems') FROM on
 
 # --- the cure, as it is told
 $pair->a("SELECT onerepl_wait('hq', '30 s'); SELECT onerepl_verify('hq', 't'), onerepl_verify('hq', 'parted')");
-OneReplTest::poll_ok($pair->node_b, 'SELECT count(DISTINCT relation) FROM onerepl.differences', 'verify finds what was lost', wanted => '2');
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'and ends', wanted => '0');
+$pair->poll_b('SELECT count(DISTINCT relation) FROM onerepl.differences', 'verify finds what was lost', wanted => '2');
+$pair->poll_a("SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'and ends', wanted => '0');
 $pair->a("SELECT onerepl_refresh('hq', '$_', 'repair'); SELECT onerepl_add_table('$_')") for qw(t parted replaced);
 $pair->wait_identical(qw(t parted replaced));
 $pair->a('SELECT onerepl.self_check()');
 is($pair->a('SELECT problems FROM onerepl_status()'), '0', 'and it is over');
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'repaired', wanted => '0');
+$pair->poll_a("SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'repaired', wanted => '0');
 $pair->verify_equal(qw(t parted replaced quiet));
 
 # --- whatever session_replication_role says, rows and statements are captured, and what switches capture off is told
@@ -87,7 +87,7 @@ if ($pair->a("SELECT current_setting('server_version_num')::int") >= 170000)
 }
 $pair->a("SELECT onerepl_refresh('hq', 't', 'repair'); SELECT onerepl_add_table('t')");
 $pair->wait_identical('t', { name => 'repaired again' });
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'through', wanted => '0');
+$pair->poll_a("SELECT count(*) FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'through', wanted => '0');
 $pair->verify_equal(qw(t parted replaced quiet));
 $pair->finish;
 done_testing();

@@ -76,7 +76,7 @@ is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing failed');
 # What an index looks at as a whole row is in the record as a whole: a row that B lacks can be made of it.
 $pair->b('SET onerepl.allow_writes = on; DELETE FROM whole WHERE id = 2');
 $pair->a('UPDATE whole SET v = 10 WHERE id = 2');
-OneReplTest::poll_ok($pair->node_b, 'SELECT sqlstate FROM onerepl.failed', 'a row that B lacks is F', wanted => 'P0002');
+$pair->poll_b('SELECT sqlstate FROM onerepl.failed', 'a row that B lacks is F', wanted => 'P0002');
 $pair->b("SELECT onerepl_resolve_all('branch', 'overwrite')");
 $pair->wait_identical('whole');
 

@@ -18,7 +18,7 @@ sub begin
 {
 	my ($table, $call) = @_;
 	$pair->a($call);
-	OneReplTest::poll_ok($pair->node_a, "SELECT chunks >= 4 FROM onerepl.refresh WHERE name = 'public.$table' ORDER BY id DESC LIMIT 1", "$table: four chunks");
+	$pair->poll_a("SELECT chunks >= 4 FROM onerepl.refresh WHERE name = 'public.$table' ORDER BY id DESC LIMIT 1", "$table: four chunks");
 	$pair->a("SELECT onerepl_refresh_pause('hq', '$table')");
 	is($pair->a("SELECT state FROM onerepl.refresh WHERE name = 'public.$table' ORDER BY id DESC LIMIT 1"), 'paused', "$table: it waits midway");
 	return;
@@ -28,7 +28,7 @@ sub resume
 {
 	my $table = shift;
 	$pair->a("SELECT onerepl_refresh_resume('hq', '$table')");
-	OneReplTest::poll_ok($pair->node_a, <<"SQL", "$table: done") or $pair->show_state($table);
+	$pair->poll_a(<<"SQL", "$table: done") or $pair->show_state($table);
 SELECT count(*) = 0 FROM onerepl.refresh WHERE name = 'public.$table' AND state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')
 SQL
 	return;
@@ -76,7 +76,7 @@ $pair->b('SET onerepl.allow_writes = on; DELETE FROM verified WHERE a IN (950, 4
 begin('verified', "SELECT onerepl_verify('hq', 'verified', $slow)");
 $pair->a('ALTER TABLE verified DROP CONSTRAINT verified_pkey, ADD PRIMARY KEY (b)');
 resume('verified');
-OneReplTest::poll_ok($pair->node_b, "SELECT complete FROM onerepl.verified WHERE relation = 'verified'::regclass", 'verified: complete');
+$pair->poll_b("SELECT complete FROM onerepl.verified WHERE relation = 'verified'::regclass", 'verified: complete');
 is($pair->b("SELECT sum(rows_remote - rows_here) FROM onerepl.differences WHERE relation = 'public.verified'"), '2', 'both rows that differ were found');
 $pair->a("SELECT onerepl_refresh('hq', 'verified', 'repair')");
 resume('verified');

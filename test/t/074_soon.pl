@@ -18,14 +18,14 @@ my $pair = OneReplTest->new(links => 0, conf => $hours, schema => 'CREATE TABLE 
 $pair->a(sprintf "SELECT onerepl_add_central('hq', '%s', '%s')", $pair->url, $OneReplTest::secret);
 $pair->track('t');
 $pair->a('INSERT INTO t VALUES (1)');
-OneReplTest::poll_ok($pair->node_a, "SELECT last_error <> '' FROM onerepl_status()", 'A met nobody');
+$pair->poll_a("SELECT last_error <> '' FROM onerepl_status()", 'A met nobody');
 $pair->b("SELECT onerepl_add_remote('branch', '$OneReplTest::secret', tables => '{*}')");
 $pair->wait_identical('t', { name => 'the first row, after set-up in the wrong order' });
 
 # The central is away for a while.
 $pair->node_b->stop('fast');
 $pair->a('INSERT INTO t VALUES (2)');
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'no contact' OR last_error <> '' FROM onerepl_status()",
+$pair->poll_a("SELECT state = 'no contact' OR last_error <> '' FROM onerepl_status()",
 	'A knows that B is away');
 $pair->node_b->start;
 $pair->wait_identical('t', { name => 'the central is back' });
@@ -34,14 +34,14 @@ $pair->wait_settled('the central is back');
 # A secret that is wrong at first.
 $pair->b("SELECT onerepl_change_link('branch', secret => 'another secret, long enough too')");
 $pair->a('INSERT INTO t VALUES (3)');
-OneReplTest::poll_ok($pair->node_a, "SELECT last_error <> '' FROM onerepl_status()", 'B refuses A');
+$pair->poll_a("SELECT last_error <> '' FROM onerepl_status()", 'B refuses A');
 $pair->b("SELECT onerepl_change_link('branch', secret => '$OneReplTest::secret')");
 $pair->wait_identical('t', { name => 'the secret is right again' });
 
 # The central's administrator holds the link for a while.
 $pair->b("SELECT onerepl_pause('branch')");
 $pair->a('INSERT INTO t VALUES (4)');
-OneReplTest::poll_ok($pair->node_a, "SELECT state = 'the central is paused' FROM onerepl_status()", 'A knows that B is paused');
+$pair->poll_a("SELECT state = 'the central is paused' FROM onerepl_status()", 'A knows that B is paused');
 $pair->b("SELECT onerepl_resume('branch')");
 $pair->wait_identical('t', { name => 'the central goes on' });
 
@@ -51,7 +51,7 @@ $pair->a('CREATE TABLE later (id int PRIMARY KEY)');
 $pair->track('later');
 $pair->a('INSERT INTO later VALUES (1)');
 $pair->b("SELECT onerepl_resume('branch')");
-OneReplTest::poll_ok($pair->node_b, "SELECT state LIKE 'failed at %' FROM onerepl_status()", 'B lacks the table');
+$pair->poll_b("SELECT state LIKE 'failed at %' FROM onerepl_status()", 'B lacks the table');
 $pair->b('CREATE TABLE later (id int PRIMARY KEY)');
 $pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
 $pair->wait_identical('t', 'later', { name => 'the failed record was resolved' });

@@ -40,10 +40,10 @@ is_deeply([ OneReplTest::fails($pair->node_b, "SET onerepl.listen = 'localhost'"
 	[ '22023', 'invalid value for parameter "onerepl.listen": "localhost"' ], 'what is no address is refused at once');
 my $other = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $pair->{listen}, Listen => 1) or die 'listen';
 set($pair->node_b, 'onerepl.listen', "'127.0.0.1:$pair->{listen}'");
-OneReplTest::poll_ok($pair->node_b, $state, 'a port that is taken',
+$pair->poll_b($state, 'a port that is taken',
 	wanted => "not working: could not listen on 127.0.0.1 port $pair->{listen}: Address already in use");
 close $other;
-OneReplTest::poll_ok($pair->node_b, $state, 'the port is free again', wanted => 'starting');
+$pair->poll_b($state, 'the port is free again', wanted => 'starting');
 
 # The remote's database is not named.
 like(warning_of($pair->node_a, sprintf "SELECT onerepl_add_central('hq', '%s', '%s')", $pair->url, $OneReplTest::secret),
@@ -51,7 +51,7 @@ like(warning_of($pair->node_a, sprintf "SELECT onerepl_add_central('hq', '%s', '
 like($pair->a($status), qr/^not working: database "postgres" is not in onerepl.databases\|Add it/, 'and so does the status');
 $pair->track('t');
 set($pair->node_a, 'onerepl.databases', "'postgres'");
-OneReplTest::poll_ok($pair->node_a, $state, 'it works', wanted => 'in step');
+$pair->poll_a($state, 'it works', wanted => 'in step');
 $pair->a('INSERT INTO t VALUES (1)');
 $pair->wait_identical('t');
 
@@ -63,7 +63,7 @@ $pair->a("UPDATE pg_extension SET extversion = default_version FROM pg_available
 # Capture was stopped at the log's limit: B has all that A numbered, and not all that A has.
 $pair->a('UPDATE onerepl.log_state SET capture_stopped = true; SELECT onerepl.set_capture_stopped(true)');
 $pair->a('INSERT INTO t VALUES (2)');
-OneReplTest::poll_ok($pair->node_b, $state, 'B says that A captures nothing', wanted => 'the remote captures no changes');
+$pair->poll_b($state, 'B says that A captures nothing', wanted => 'the remote captures no changes');
 
 # Not preloaded at all.
 $pair->a('UPDATE onerepl.log_state SET capture_stopped = false');

@@ -46,7 +46,7 @@ OneReplTest::wait_for(sub { time - $begun > 4 }, 10);
 is(row_of($_, 'lag_records, lag_seconds'), '0|0', 'no changes, no lag: ' . $_->name) for $pair->nodes;
 $pair->b("SELECT onerepl_pause('branch')");
 my @made = change(1);
-OneReplTest::poll_ok($pair->node_b, 'SELECT lag_records = 1 FROM onerepl_status()', 'B was told of it');
+$pair->poll_b('SELECT lag_records = 1 FROM onerepl_status()', 'B was told of it');
 lag_between($pair->node_b, 'paused, B', @made);
 lag_between($pair->node_a, 'paused, A', @made);
 sleep 1;
@@ -55,7 +55,7 @@ $pair->b("SELECT onerepl_resume('branch')");
 $pair->wait_identical('t');
 $pair->wait_settled('resumed');
 is(row_of($pair->node_a, 'lag_records, lag_seconds'), '0|0', 'no lag any more, A');
-OneReplTest::poll_ok($pair->node_b, "SELECT lag_records = 0 AND lag_seconds = 0 FROM onerepl_status()", 'nor on B');
+$pair->poll_b("SELECT lag_records = 0 AND lag_seconds = 0 FROM onerepl_status()", 'nor on B');
 
 # --- the time in which the channel was down counts on B too, as soon as B can know
 $pair->tell_proxy('/down');
@@ -65,7 +65,7 @@ lag_between($pair->node_a, 'no channel, A', @made);
 $pair->b("SELECT onerepl_pause('branch')");
 my $mended = time;
 $pair->tell_proxy('/up');
-OneReplTest::poll_ok($pair->node_b, 'SELECT lag_records = 1 FROM onerepl_status()', 'B was told of it when the channel was back');
+$pair->poll_b('SELECT lag_records = 1 FROM onerepl_status()', 'B was told of it when the channel was back');
 lag_between($pair->node_b, 'the channel is back, B', @made);
 cmp_ok(row_of($pair->node_b, 'lag_seconds'), '>=', $mended - $made[1] - $rounding, 'B counts the time without a channel');
 $pair->b("SELECT onerepl_resume('branch')");

@@ -26,8 +26,8 @@ ALTER TABLE t ENABLE ALWAYS TRIGGER hold;
 SQL
 my $begun = $pair->b('SELECT clock_timestamp()');
 $pair->a('INSERT INTO t SELECT n FROM generate_series(1, 10000) AS n');
-OneReplTest::poll_ok($pair->node_b, "SELECT state FROM onerepl_status() WHERE link = 'branch'", 'B says what it does', wanted => 'writing 10000 records');
-OneReplTest::poll_ok($pair->node_b, "SELECT state FROM onerepl_status() WHERE link = 'second'", 'and what the other link waits for',
+$pair->poll_b("SELECT state FROM onerepl_status() WHERE link = 'branch'", 'B says what it does', wanted => 'writing 10000 records');
+$pair->poll_b("SELECT state FROM onerepl_status() WHERE link = 'second'", 'and what the other link waits for',
 	wanted => 'waiting for link "branch", for which 10000 records are written');
 OneReplTest::poll_ok($_, 'SELECT state FROM onerepl_status()', 'A remote says that it waits: ' . $_->name, wanted => 'waiting for an answer') for $pair->node_a, $other;
 my $far_beyond = "SELECT bool_and(last_contact < clock_timestamp() - interval '8 s' AND state <> 'no contact') FROM onerepl_status()";

@@ -35,7 +35,7 @@ for ([ 'by_check', '42883', 'calls_function' ], [ 'by_type', '42704', 'names_typ
 	my ($table, $sqlstate, $function) = @$_;
 	$pair->b("ALTER FUNCTION $function RESET search_path");
 	$pair->a("INSERT INTO $table VALUES (1)");
-	OneReplTest::poll_ok($pair->node_b, "SELECT count(*) = 1 AND min(sqlstate) = '$sqlstate' FROM onerepl.failed", "$table: it fails with $sqlstate");
+	$pair->poll_b("SELECT count(*) = 1 AND min(sqlstate) = '$sqlstate' FROM onerepl.failed", "$table: it fails with $sqlstate");
 	like($pair->b('SELECT hint FROM onerepl.failed'), qr/search_path = pg_catalog alone: .*ALTER FUNCTION \.\.\. SET search_path/, "$table: the hint says where B looks");
 	$pair->b("ALTER FUNCTION $function SET search_path = public");
 	$pair->b("SELECT onerepl_resolve('branch', n, 'retry') FROM onerepl.failed");
@@ -47,6 +47,6 @@ $pair->verify_equal('by_check', 'by_type', 'by_table', 'by_index', 'by_column');
 # Another unknown name has no such hint.
 $pair->b('ALTER TABLE by_check RENAME TO away');
 $pair->a('INSERT INTO by_check VALUES (2)');
-OneReplTest::poll_ok($pair->node_b, "SELECT count(*) = 1 FROM onerepl.failed WHERE sqlstate = '42P01' AND hint !~ 'search_path'", 'a missing table is told as one');
+$pair->poll_b("SELECT count(*) = 1 FROM onerepl.failed WHERE sqlstate = '42P01' AND hint !~ 'search_path'", 'a missing table is told as one');
 $pair->finish;
 done_testing();

@@ -57,7 +57,7 @@ is($pair->a('SELECT count(*) FROM onerepl.refresh_progress WHERE method <> $$ver
 # --- the copy writes before it is found: whichever history B has, it is one, and the other copy is the first thing to look for
 my $second = copy_of($pair->node_a, 'second');
 $second->safe_psql('postgres', "INSERT INTO t VALUES (200, 'of the copy')");
-OneReplTest::poll_ok($pair->node_b, "SELECT state ~ '^stopped' FROM onerepl_status()", 'found');
+$pair->poll_b("SELECT state ~ '^stopped' FROM onerepl_status()", 'found');
 my ($state, $what) = split /\|/, $pair->b('SELECT state, what_to_do FROM onerepl_status()');
 like($what, qr/^Find and stop the other copy of the remote first.*Seen: .*127\.0\.0\.1:\d+.*S = \d+, M = \d+ there, \d+ is written here/, "the same is to be done first ($state)");
 $second->stop;

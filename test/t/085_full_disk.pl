@@ -31,8 +31,8 @@ sub full_ok
 	my ($name, $state_of_a) = @_;
 	fill();
 	grow();
-	OneReplTest::poll_ok($pair->node_b, "SELECT state = 'put off' AND last_error ~ 'No space left on device.*SQLSTATE 53100' FROM onerepl_status()", "$name: B says it");
-	OneReplTest::poll_ok($pair->node_a, "SELECT state = '$state_of_a' FROM onerepl_status()", "$name: A says $state_of_a");
+	$pair->poll_b("SELECT state = 'put off' AND last_error ~ 'No space left on device.*SQLSTATE 53100' FROM onerepl_status()", "$name: B says it");
+	$pair->poll_a("SELECT state = '$state_of_a' FROM onerepl_status()", "$name: A says $state_of_a");
 	grow();
 	pass("$name: A's writers go on");
 	unlink "$disk/filler";

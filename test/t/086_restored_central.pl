@@ -57,7 +57,7 @@ is(restored('SELECT count(*) FROM t') . ' ' . restored('SELECT count(*) FROM her
 is(restored('SELECT branch, count(*) FROM branches GROUP BY 1 ORDER BY 1'), "north|472\nother|1", 'with their branch, beside those of others');
 is(restored('SELECT count(*), max(id), max(w) FROM filtered'), '100|99|', 'with the rows of the filter, and statements are executed');
 $pair->a("SELECT onerepl_verify('hq')");
-OneReplTest::poll_ok($pair->node_a, "SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'verified');
+$pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'verified');
 is(restored('SELECT count(*), sum(differences), sum(not_compared), bool_and(complete) FROM onerepl.verified'), '3|0|0|t', 'and found equal');
 $pair->track('out_of_reach');
 $pair->a('INSERT INTO out_of_reach VALUES (1)');

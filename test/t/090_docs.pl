@@ -52,7 +52,7 @@ sub execute_examples
 	ok(@examples > 0, "$page has examples");
 	for my $example (@examples)
 	{
-		OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) = 0 FROM onerepl.refresh WHERE state NOT IN ('done', 'cancelled', 'failed')}, 'no copy is under way')
+		$pair->poll_a(q{SELECT count(*) = 0 FROM onerepl.refresh WHERE state NOT IN ('done', 'cancelled', 'failed')}, 'no copy is under way')
 			if $example->[1] =~ /set_filter/;
 		my ($status, $out, $err) = $node{ $example->[0] }->psql('postgres', $example->[1], on_error_stop => 1);
 		is($status, 0, "$page: $example->[1]") or diag($err);
@@ -86,10 +86,10 @@ my $text = slurp_file('docs/refresh.md');
 my $blocks = 0;
 while ($text =~ /^```sql\n-- on A\n(.*?)^```/gms)
 {
-	OneReplTest::poll_ok($pair->node_a, q{SELECT count(*) = 0 FROM onerepl.refresh WHERE state NOT IN ('done', 'cancelled', 'failed')}, 'the one before is through');
+	$pair->poll_a(q{SELECT count(*) = 0 FROM onerepl.refresh WHERE state NOT IN ('done', 'cancelled', 'failed')}, 'the one before is through');
 	is(($pair->node_a->psql('postgres', $1, on_error_stop => 1))[0], 0, sprintf 'docs/refresh.md, block %d', ++$blocks);
 }
-OneReplTest::poll_ok($pair->node_b, 'SELECT bool_and(state = $$in step$$) FROM onerepl_status()', 'all are through, and B is in step');
+$pair->poll_b('SELECT bool_and(state = $$in step$$) FROM onerepl_status()', 'all are through, and B is in step');
 is($pair->b('SELECT count(*) FROM onerepl.differences'), '0', 'without differences');
 
 # --- the tasks
@@ -116,7 +116,7 @@ is($pair->b("SELECT count(*) FROM pg_indexes WHERE tablename = 'orders'"), '2', 
 $pair->verify_equal('customer', 'orders');
 execute_examples($pair, 'docs/sequences.md', qr/promote\('branch'\)/);
 is($pair->b("INSERT INTO orders (customer) VALUES (nextval('invoice_number')) RETURNING id > 10, customer > 10"), 't|t', 'the promoted one gives fresh values');
-OneReplTest::poll_ok($pair->node_a, 'SELECT state FROM onerepl_status()', 'A hears of it', wanted => 'stopped: the central was promoted');
+$pair->poll_a('SELECT state FROM onerepl_status()', 'A hears of it', wanted => 'stopped: the central was promoted');
 execute_examples($pair, 'docs/filters.md', qr/set_target/);
 execute_examples($pair, 'docs/uninstall.md', qr/remove/);
 $_->safe_psql('postgres', 'DROP EXTENSION onerepl') for $pair->nodes;
