@@ -18,11 +18,12 @@ struct PlainName {
     const char* schema;
     const char* table;
     const char* old_schema;
+    bool creates;
 };
 
 /// Plain.
 PlainName plain_rename_of(const char* text) {
-    PlainName name{nullptr, nullptr, nullptr};
+    PlainName name{nullptr, nullptr, nullptr, false};
     ListCell* cell;
     foreach (cell, pg_parse_query(text)) {
         const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
@@ -33,6 +34,9 @@ PlainName plain_rename_of(const char* text) {
                 name.schema = rename->newname;
                 name.old_schema = rename->subname;
             }
+        } else if (IsA(statement, CreateStmt)) {
+            // The record of a partition is its root's.
+            name.creates = reinterpret_cast<const CreateStmt*>(statement)->partbound == nullptr;
         } else if (IsA(statement, AlterObjectSchemaStmt)) {
             name.schema = reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->newschema;
         }
@@ -51,7 +55,8 @@ Rename rename_in(const std::string& text) {
     try {
         pg::in_subtransaction([&] {
             const PlainName plain = pg::call([&] { return plain_rename_of(text.c_str()); });
-            name = {text_or_empty(plain.schema), text_or_empty(plain.table), text_or_empty(plain.old_schema)};
+            name = {text_or_empty(plain.schema), text_or_empty(plain.table), text_or_empty(plain.old_schema),
+                    plain.creates};
         });
     } catch (const pg::Error& error) {
         if (error.sqlstate() != "42601") throw;

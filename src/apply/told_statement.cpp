@@ -136,6 +136,16 @@ void check_others_in(const Rename& name, int link, const std::string& text) {
         text);
 }
 
+/// The remote has made the table just now, so one that is here already is another, whatever IF NOT EXISTS says.
+void check_is_new(const RelationMap& target, const std::string& text) {
+    if (!OidIsValid(pg::call([&] { return find_relation(target, AccessShareLock); }))) return;
+    throw pg::Error(
+        "42P07", "the remote made table " + quoted(target.description) + ", and there is one here already",
+        "If it is what is left of a table that the remote has dropped, drop it here and retry. If "
+        "it was made here for this one, resolve this record with 'skip'.",
+        text);
+}
+
 struct SessionSetting {
     std::string name;
     std::string value;
@@ -204,6 +214,7 @@ Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Re
     if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(map_after(link, *target, name))))
         refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
+    if (target != nullptr && name.creates) check_is_new(*target, sql.text);
     check_others_in(name, link, sql.text);
     if (!name.empty()) reach_renamed(link, *target, name);
     const Oid role = role_of_told(link, target, name, sql.text);

@@ -232,10 +232,11 @@ std::int64_t log_size() {
 std::int64_t unconfirmed_size() {
     const Situation situation = read_situation(0);
     const Number last = last_number(), first = first_number();
-    const double share = situation.confirmed >= last   ? 0.0
-                         : situation.confirmed < first ? 1.0
-                                                       : static_cast<double>(last - situation.confirmed) /
-                                                             static_cast<double>(last - first + 1);
+    // A table that was left a moment ago is not due yet, though all of it may be confirmed.
+    if (situation.confirmed >= last) return 0;
+    const double share = situation.confirmed < first ? 1.0
+                                                     : static_cast<double>(last - situation.confirmed) /
+                                                           static_cast<double>(last - first + 1);
     double size = 0;
     for (std::uint32_t table = 0; table < store::log_tables; table++) {
         const double bytes = static_cast<double>(size_of(table));

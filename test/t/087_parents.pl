@@ -1,5 +1,5 @@
-# What works without onerepl works with it: tracked tables become partitions of tracked tables and leave them again, as PostgreSQL's
-# manual recommends, and B has their rows in the right table.
+# What works without onerepl works with it: tracked tables become partitions or children of tracked tables and leave them again, as
+# PostgreSQL's manual recommends, and B has their rows in the right table; a table that is made anew is new on B, too.
 use strict;
 use warnings;
 use OneReplTest;
@@ -42,5 +42,23 @@ $pair->a("DELETE FROM p WHERE id = 14; $attach; INSERT INTO p VALUES (15, 'in ag
 $pair->wait_identical('p', { name => 'in again' });
 is($pair->a('SELECT count(*) FROM onerepl.problems'), '0', 'nothing is wrong');
 $pair->verify_equal('p');
+
+# --- on a link that executes statements: what is made on A is new on B, and inheritance is told
+$pair->b("SELECT onerepl_set_ddl('branch', 'apply')");
+$pair->a("SELECT onerepl_add_schema('public', new_tables => true)");
+$pair->a("CREATE TABLE again (id int PRIMARY KEY, v text); INSERT INTO again VALUES (1, 'old')");
+$pair->wait_identical('again', { name => 'made' });
+$pair->a("DROP TABLE again; CREATE TABLE IF NOT EXISTS again (id int PRIMARY KEY, v text); INSERT INTO again VALUES (2, 'new')");
+$pair->poll_b('SELECT sqlstate FROM onerepl.failed', 'what is left of a table that was dropped is not the new one', wanted => '42P07');
+$pair->b('DROP TABLE again');
+$pair->b("SELECT onerepl_resolve_all('branch', 'retry')");
+$pair->wait_identical('again', { name => 'the cure cures' });
+$pair->a("CREATE TABLE parent (id int, n int); CREATE TABLE child (id int, n int); INSERT INTO child VALUES (1, 5); ALTER TABLE child INHERIT parent");
+$pair->a('ALTER TABLE parent ALTER n TYPE bigint USING n * 2');
+$pair->wait_identical('parent', 'child', { name => 'what is done to the parent is done to the child' });
+$pair->a('ALTER TABLE child NO INHERIT parent; ALTER TABLE parent ADD COLUMN own int');
+$pair->a('INSERT INTO child VALUES (2, 6)');
+$pair->wait_identical('parent', 'child', { name => 'and no longer' });
+$pair->verify_equal('again', 'child');
 $pair->finish;
 done_testing();
