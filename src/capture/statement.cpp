@@ -56,8 +56,6 @@ bool changes_shape(AlterTableType part) {
         case AT_AddIdentity:
         case AT_SetIdentity:
         case AT_DropIdentity:
-        case AT_AddInherit:
-        case AT_DropInherit:
         case AT_AddConstraint:
         case AT_AlterConstraint:
         case AT_ValidateConstraint:
