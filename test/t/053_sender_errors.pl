@@ -46,7 +46,7 @@ SQL
 	return;
 }
 my $from = 1000;
-for my $table (qw(batch position contact))
+for my $table (qw(batch sent_progress contact))
 {
 	disturb($table, $from += 1000);
 	# An outage of B: after it a body goes only when none is on its way.

@@ -16,10 +16,10 @@ sub row_of { my ($node, $what) = @_; return $node->safe_psql('postgres', "SELECT
 sub change
 {
 	my $id = shift;
-	my $m = row_of($pair->node_a, 'm');
+	my $m = row_of($pair->node_a, 'numbered_to');
 	my $before = time;
 	$pair->a("INSERT INTO t VALUES ($id)");
-	OneReplTest::wait_for(sub { row_of($pair->node_a, 'm') == $m + 1 }, 30) or die 'no number';
+	OneReplTest::wait_for(sub { row_of($pair->node_a, 'numbered_to') == $m + 1 }, 30) or die 'no number';
 	return ($before, time);
 }
 
