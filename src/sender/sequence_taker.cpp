@@ -36,7 +36,7 @@ void relation_changed(Datum, Oid) {
     loads_due = 2;
 }
 
-void schema_changed(Datum, int, uint32) {
+void schema_or_sequence_changed(Datum, int, uint32) {
     loads_due = 2;
 }
 
@@ -82,7 +82,9 @@ std::int64_t value_after_crash(const Tuple& tuple, std::int64_t increment) {
 SequenceTaker::SequenceTaker() {
     pg::call([] {
         CacheRegisterRelcacheCallback(relation_changed, 0);
-        CacheRegisterSyscacheCallback(NAMESPACEOID, schema_changed, 0);
+        CacheRegisterSyscacheCallback(NAMESPACEOID, schema_or_sequence_changed, 0);
+        // OWNED BY is no change of a relation.
+        CacheRegisterSyscacheCallback(SEQRELID, schema_or_sequence_changed, 0);
     });
 }
 

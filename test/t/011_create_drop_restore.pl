@@ -117,6 +117,8 @@ $pair->node_a->safe_psql('restored', "INSERT INTO chosen VALUES (500, 'kept back
 ok(OneReplTest::wait_for(sub { ($pair->node_b->psql('postgres', 'SELECT count(*) FROM chosen WHERE id = 0'))[1] eq '1' }, 60), 'it is in use');
 ok(OneReplTest::wait_for(sub { ($pair->node_a->psql('restored', 'SELECT bool_and(written_to = numbered_to) FROM onerepl_status()'))[1] eq 't' }, 60), 'and in step');
 is($pair->b('SELECT count(*), min(id), max(id) FROM chosen'), '101|-1|99', 'with the rows of the filter');
+$pair->node_a->safe_psql('restored', "SELECT onerepl_verify('hq', 't'), onerepl_verify('hq', 'chosen')");
+OneReplTest::poll_ok($pair->node_b, 'SELECT count(*), sum(differences), sum(not_compared), bool_and(complete) FROM onerepl.verified WHERE complete', 'and found equal', wanted => '2|0|0|t');
 $pair->a("ALTER SYSTEM SET onerepl.databases = 'postgres'; SELECT pg_reload_conf()");
 ok(OneReplTest::wait_for(sub { $pair->a("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'onerepl sender' AND datname = 'restored'") eq '0' }, 30), 'it rests');
 $pair->b("SELECT onerepl_restart_link('branch')");

@@ -48,6 +48,17 @@ follows('later_id_seq', 'a table that is tracked later');
 $pair->a("TRUNCATE later RESTART IDENTITY; INSERT INTO later (v) VALUES ('first'), ('second')");
 $pair->wait_identical('later', { name => 'TRUNCATE ... RESTART IDENTITY' });
 follows('later_id_seq', 'and its sequence');
+# Nothing else happens on A.
+$pair->a('CREATE SEQUENCE own_seq; CREATE SEQUENCE named_seq; CREATE TABLE owner (id int PRIMARY KEY)');
+$pair->b('CREATE SEQUENCE own_seq; CREATE SEQUENCE named_seq; CREATE TABLE owner (id int PRIMARY KEY)');
+$pair->track('owner');
+$pair->a("SELECT onerepl_wait('hq', '10 s'); SELECT pg_sleep(2.5)");
+for my $change ([ 'own_seq', 'ALTER SEQUENCE own_seq OWNED BY owner.id' ], [ 'named_seq', "SELECT onerepl_add_sequence('named_seq')" ])
+{
+	$pair->a("$change->[1]; SELECT nextval('$change->[0]') FROM generate_series(1, 100)");
+	follows($change->[0], "alone: $change->[1]");
+	$pair->a("SELECT onerepl_wait('hq', '10 s'); SELECT pg_sleep(2.5)");
+}
 my $m = $pair->a('SELECT max(n) FROM onerepl.log');
 $pair->a("SELECT onerepl_wait('hq', '10 s'); SELECT pg_sleep(2.5)");
 is($pair->a('SELECT max(n) FROM onerepl.log'), $m, 'a sequence that stands still makes no records');
