@@ -149,8 +149,7 @@ void name_rows(int link, const RelationMap& target, const Chunk& chunk, Number n
     parameters.emplace_back(n);
     parameters.emplace_back(pg::array_text(names_of_compared(target)));
     pg::execute(note_rows(columns).c_str(), parameters);
-    pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)",
-                {link, pg::Param::oid(target.relation), n});
+    pg::execute("SELECT onerepl.tell_differing_rows($1, $2, $3)", {link, pg::Param::oid(target.relation), n});
 }
 
 std::string name_at_remote(const RelationMap& target) {
