@@ -108,6 +108,8 @@ BEGIN
     PERFORM onerepl.note_uncaptured(array_agg(onerepl.table_of(d.classid, d.objid)), tg_tag)
         FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid IN ('pg_class'::regclass, 'pg_trigger'::regclass) HAVING count(*) > 0;
     IF tg_tag IN ('CREATE EXTENSION', 'ALTER EXTENSION') THEN
+        -- A table of an extension is reached otherwise (P18), and no message tells that it has become one.
+        PERFORM onerepl.reach_changed();
         PERFORM onerepl.note_extension(d.objid, tg_tag)
             FROM pg_event_trigger_ddl_commands() AS d WHERE d.classid = 'pg_extension'::regclass;
     END IF;

@@ -160,6 +160,14 @@ is($pair->a("SELECT count(*) FROM onerepl.tracked WHERE relation = 'mine.of_exte
 $pair->b('CREATE EXTENSION seg SCHEMA public; CREATE TABLE mine.of_extension (id int PRIMARY KEY, v seg, w int)');
 $pair->a("SELECT onerepl_add_table('mine.of_extension', initial => 'refresh'); UPDATE mine.of_extension SET w = 5");
 $pair->wait_identical('mine.of_extension', { name => 'but by its name' });
+# What is made an extension's at B is out of the link's reach from then on (P18), and in it again when it is not any more.
+$pair->a('INSERT INTO mine.ours VALUES (3)');
+$pair->wait_identical('mine.ours');
+$pair->b('ALTER EXTENSION seg ADD TABLE mine.ours');
+$pair->a('INSERT INTO mine.ours VALUES (2)');
+OneReplTest::poll_ok($pair->node_b, "SELECT string_agg(sqlstate, ',') FROM onerepl.failed", 'a table that has become an extension\'s', wanted => '42501');
+$pair->b("ALTER EXTENSION seg DROP TABLE mine.ours; SELECT onerepl_resolve_all('branch', 'retry')");
+$pair->wait_identical('mine.ours', { name => 'and is not any more' });
 $pair->verify_equal(@tables, qw(mine.nested mine.nested_given mine.ours mine.of_extension));
 is($pair->b('SELECT count(*) FROM onerepl.failed'), '0', 'nothing is in F');
 $pair->finish;
