@@ -230,7 +230,9 @@ BEGIN
         DELETE FROM onerepl.tracked AS t WHERE t.relation = gone.objid;
         UPDATE onerepl.checked AS c SET dropped = true WHERE c.relation = gone.objid;
         PERFORM onerepl.write_journal(1, NULL, 'P6', format('tracked table %s was dropped', gone.object_identity),
-            'What was captured is still sent. The centrals keep their tables, and tell of it in their journals.');
+            'What was captured is still sent. The centrals keep their tables, and tell of it in their journals.'
+            || CASE WHEN EXISTS (SELECT FROM onerepl.filter AS f WHERE f.relation = gone.objid AND f.newest AND (f.rows IS NOT NULL OR f.columns IS NOT NULL))
+                    THEN ' Its filters end with it: a new table of that name is sent as a whole.' ELSE '' END);
     END LOOP;
     PERFORM onerepl.note_dropped_partitions();
     PERFORM onerepl.record_cascade(c.relation, c.statement) FROM onerepl.cascades() AS c;

@@ -93,6 +93,7 @@ $pair->b('CREATE TABLE dropped (id int PRIMARY KEY)');
 $pair->a("CREATE TABLE dropped (id int PRIMARY KEY); CREATE SEQUENCE dropped_too; SELECT onerepl_add_table('dropped'), onerepl_set_filter('hq', 'dropped', 'id < 7', refresh => NULL), onerepl_add_sequence('dropped_too')");
 $pair->a('INSERT INTO dropped VALUES (1); DROP TABLE dropped; DROP SEQUENCE dropped_too');
 $pair->wait_settled('dropped');
+is($pair->a("SELECT count(*) FROM onerepl.journal WHERE message LIKE 'tracked table public.dropped was dropped%' AND hint LIKE '%Its filters end with it%'"), '1', 'a filter that ends with its table is told');
 $pair->node_a->command_ok([ 'pg_dump', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'postgres' ], 'pg_dump');
 $pair->a('CREATE DATABASE restored');
 $pair->node_a->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-h', $pair->node_a->host, '-p', $pair->node_a->port, '-f', $dump, 'restored' ], 'restore');
