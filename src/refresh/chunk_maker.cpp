@@ -51,7 +51,7 @@ void ChunkMaker::load() {
         " method = 'repair' AND (key_from IS NOT NULL OR key_to IS NOT NULL), with_rows, one_snapshot,"
         " rows_per_second IS NOT NULL OR bytes_per_second IS NOT NULL"
         " FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')"
-        " ORDER BY link, place, id",
+        " ORDER BY link, priority, id",
         {}, [&](const pg::Row& row) {
             Work work;
             work.id = row.number(0);

@@ -51,10 +51,11 @@ CREATE SEQUENCE onerepl.pending_number_seq AS int8;
 CREATE TABLE onerepl.pending (
     number      int8 NOT NULL,
     relation    oid NOT NULL,
-    object      int8 NOT NULL,          -- hash of the key; 0: the table
+    object      int8 NOT NULL,
     xid         xid8 NOT NULL,
     PRIMARY KEY (number, relation, object)
 );
+COMMENT ON COLUMN onerepl.pending.object IS 'Hash of the key; 0: the table.';
 CREATE INDEX pending_object ON onerepl.pending (relation, object, number);
 
 CREATE FUNCTION onerepl.purge_pending() RETURNS void LANGUAGE sql

@@ -1,11 +1,11 @@
 -- What the log keeps beside its tables (src/log).
 
--- Log tables that capture has left: the largest number that can be in one, and since when nobody writes to it.
 CREATE TABLE onerepl.log_seal (
     log_table   int4 PRIMARY KEY,
     last        int8 NOT NULL,
     at          timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+COMMENT ON TABLE onerepl.log_seal IS 'Log tables that capture has left: the largest number that can be in one, and since when nobody writes to it.';
 
 CREATE FUNCTION onerepl.first_number() RETURNS int8
     LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_first_number'

@@ -1,14 +1,18 @@
 -- Which tables are captured, and their triggers.
 
--- What the self-check knows of each tracked table and of each of its partitions.
 CREATE TABLE onerepl.checked (
     relation    oid PRIMARY KEY,
-    root        oid NOT NULL,           -- the tracked table; itself, or the partitioned table that it belongs to
-    name        text NOT NULL,          -- schema-qualified, as last seen
+    root        oid NOT NULL,
+    name        text NOT NULL,
     dropped     bool NOT NULL DEFAULT false,
-    rewritten   bool NOT NULL DEFAULT false,    -- ALTER TABLE gave its rows new values, which nothing captures
-    uncaptured  bool NOT NULL DEFAULT false     -- a statement has switched a trigger of capture off
+    rewritten   bool NOT NULL DEFAULT false,
+    uncaptured  bool NOT NULL DEFAULT false
 );
+COMMENT ON TABLE onerepl.checked IS 'What the self-check knows of each tracked table and of each of its partitions.';
+COMMENT ON COLUMN onerepl.checked.root IS 'The tracked table; itself, or the partitioned table that it belongs to.';
+COMMENT ON COLUMN onerepl.checked.name IS 'Schema-qualified, as last seen.';
+COMMENT ON COLUMN onerepl.checked.rewritten IS 'ALTER TABLE gave its rows new values, which nothing captures.';
+COMMENT ON COLUMN onerepl.checked.uncaptured IS 'A statement has switched a trigger of capture off.';
 
 -- A tracked table, and all partitions of a partitioned one. Without pg_partition_tree, which would wait for locks.
 CREATE VIEW onerepl.tracked_member AS

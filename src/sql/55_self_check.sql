@@ -1,6 +1,5 @@
 -- The self-check: is every tracked table really captured, every guarded one guarded? Run by a worker once a minute.
 
--- What is wrong now. Told to the journal once, when it is found.
 CREATE TABLE onerepl.problem (
     relation    oid NOT NULL,
     kind        text NOT NULL,
@@ -9,6 +8,7 @@ CREATE TABLE onerepl.problem (
     since       timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (relation, kind)
 );
+COMMENT ON TABLE onerepl.problem IS 'What is wrong now. Told to the journal once, when it is found.';
 
 -- ALTER TABLE ... TYPE ... USING and ADD COLUMN with a volatile default give rows new values without firing a trigger.
 -- Other rewrites (CLUSTER, VACUUM FULL, TRUNCATE, SET LOGGED) do not come by here, or have other reasons.

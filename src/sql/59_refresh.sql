@@ -50,10 +50,10 @@ BEGIN
                 ERRCODE = 'object_in_use',
                 HINT = format('Wait for its end, or call onerepl_refresh_cancel(%L, %L).', link.name, member.name);
         END IF;
-        INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
+        INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, priority,
                                      key_from, key_to, with_rows, key_shape, one_snapshot, rows_estimate)
             VALUES (link.id, member.relation, member.name, wanted.method, wanted.chunk_rows, wanted.start_at, wanted.rows_per_second,
-                    wanted.bytes_per_second, coalesce(wanted.place, 0), wanted.key_from, wanted.key_to, coalesce(wanted.with_rows, false),
+                    wanted.bytes_per_second, coalesce(wanted.priority, 0), wanted.key_from, wanted.key_to, coalesce(wanted.with_rows, false),
                     onerepl.key_shape(member.relation),
                     coalesce(wanted.one_snapshot, false) OR member.key_columns = 0,
                     CASE WHEN wanted.key_from IS NULL AND wanted.key_to IS NULL THEN onerepl.estimate_rows(member.relation) END);
@@ -127,7 +127,7 @@ COMMENT ON FUNCTION onerepl.request_refreshes(text, regclass, onerepl.refresh) I
 
 CREATE FUNCTION onerepl_refresh(link text, relation regclass DEFAULT NULL, method text DEFAULT 'empty', chunk_rows int DEFAULT 20000,
                                 start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL,
-                                bytes_per_second int8 DEFAULT NULL, place int DEFAULT 0, isolation text DEFAULT 'read committed',
+                                bytes_per_second int8 DEFAULT NULL, priority int DEFAULT 0, isolation text DEFAULT 'read committed',
                                 key_from text[] DEFAULT NULL, key_to text[] DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
@@ -147,7 +147,7 @@ BEGIN
     wanted.start_at := start_at;
     wanted.rows_per_second := rows_per_second;
     wanted.bytes_per_second := bytes_per_second;
-    wanted.place := place;
+    wanted.priority := priority;
     wanted.one_snapshot := isolation = 'repeatable read';
     wanted.key_from := key_from;
     wanted.key_to := key_to;
@@ -159,7 +159,7 @@ its table. relation:
 null for all tracked tables. method: ''empty'', the central''s table is emptied first; ''repair'', it stays and can be read: rows that
 differ are replaced, missing ones added, surplus ones removed, equal ones left alone. chunk_rows: rows of one chunk, at most (a chunk
 is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster (null for both: the
-setting onerepl.refresh_share says how much a refresh may read while this server is in use); place: tables
+setting onerepl.refresh_share says how much a refresh may read while this server is in use); priority: tables
 with a smaller one go first, one at a time. key_from, key_to: with ''repair'', only keys after the one and up to the other, a text for
 each column of the key, as onerepl.differences has them. Progress: onerepl.refresh_progress.
 isolation: ''read committed'', the copy is made in chunks by key, and no snapshot is held for longer than one; ''repeatable read'', the whole
@@ -246,10 +246,10 @@ BEGIN
     IF other_key AND ranged THEN
         RETURN;
     END IF;
-    INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, place,
+    INSERT INTO onerepl.refresh (link, relation, name, method, chunk_rows, start_at, rows_per_second, bytes_per_second, priority,
                                  key_from, key_to, with_rows, key_shape, one_snapshot, rows_estimate, requested_by)
         SELECT old.link, old.relation, coalesce(onerepl.qualified_name(old.relation), old.name), old.method, old.chunk_rows, old.start_at,
-               old.rows_per_second, old.bytes_per_second, old.place, old.key_from, old.key_to, old.with_rows, k.shape,
+               old.rows_per_second, old.bytes_per_second, old.priority, old.key_from, old.key_to, old.with_rows, k.shape,
                old.one_snapshot OR k.shape IS NULL, old.rows_estimate, old.requested_by
         FROM onerepl.key_shape(old.relation) AS k (shape);
 END $$;
@@ -270,7 +270,7 @@ END $$;
 COMMENT ON FUNCTION onerepl.refresh_new_table(regclass) IS 'onerepl_add_table with initial => ''refresh'': on every link.';
 
 CREATE FUNCTION onerepl_verify(link text, relation regclass DEFAULT NULL, chunk_rows int DEFAULT 20000,
-                               start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL, place int DEFAULT 0,
+                               start_at timestamptz DEFAULT NULL, rows_per_second int8 DEFAULT NULL, priority int DEFAULT 0,
                                with_rows bool DEFAULT false, key_from text[] DEFAULT NULL, key_to text[] DEFAULT NULL) RETURNS int
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
@@ -281,7 +281,7 @@ BEGIN
     wanted.chunk_rows := chunk_rows;
     wanted.start_at := start_at;
     wanted.rows_per_second := rows_per_second;
-    wanted.place := place;
+    wanted.priority := priority;
     wanted.with_rows := with_rows;
     wanted.key_from := key_from;
     wanted.key_to := key_to;
@@ -289,7 +289,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int, bool, text[], text[]) IS
 'Compares a tracked table with the central''s while both are in use; returns for how many tables. relation: null for all
-tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; start_at, rows_per_second, place, key_from, key_to as
+tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; start_at, rows_per_second, priority, key_from, key_to as
 onerepl_refresh. What differs is in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it, of
 one range of keys if that is given. with_rows: names the rows and columns that differ, too (onerepl.differing_rows); then 16 bytes travel
 for each value. Generated columns are not compared, and rows of a table without key are not named.

@@ -1,11 +1,12 @@
 -- Changes of tables on the remote, in their place of the log (P17).
 
--- Schemas whose new tables are tracked by themselves. By name: neither a dump nor pg_upgrade keeps a schema's oid, and pg_upgrade
--- refuses a database with a column of type regnamespace.
 CREATE TABLE onerepl.tracked_schema (
     schema      name PRIMARY KEY,
     added_at    timestamptz NOT NULL DEFAULT now()
 );
+COMMENT ON TABLE onerepl.tracked_schema IS
+'Schemas whose new tables are tracked by themselves. By name: neither a dump nor pg_upgrade keeps a schema''s oid, and pg_upgrade refuses a database
+with a column of type regnamespace.';
 SELECT pg_extension_config_dump('onerepl.tracked_schema', '');
 
 CREATE FUNCTION onerepl.record_running_statement(relation regclass, direct bool) RETURNS void

@@ -1,28 +1,32 @@
 -- Sequences follow, so that a central can be promoted (P17).
 
--- The remote's: sequences that are tracked by themselves; those that belong to columns of tracked tables are anyway.
 CREATE TABLE onerepl.tracked_sequence (
     relation    regclass PRIMARY KEY,
     added_at    timestamptz NOT NULL DEFAULT now()
 );
+COMMENT ON TABLE onerepl.tracked_sequence IS
+'The remote''s: sequences that are tracked by themselves; those that belong to columns of tracked tables are anyway.';
 SELECT pg_extension_config_dump('onerepl.tracked_sequence', 'WHERE relation IN (SELECT oid FROM pg_catalog.pg_class)');
 
--- The remote's: records of sequences' values (src/sender/sequence_taker.h), until all links have confirmed them.
 CREATE TABLE onerepl.sequence_record (
     n       int8 PRIMARY KEY,
-    body    bytea NOT NULL              -- core/record.h
+    body    bytea NOT NULL
 );
+COMMENT ON TABLE onerepl.sequence_record IS
+'The remote''s: records of sequences'' values (src/sender/sequence_taker.h), until all links have confirmed them.';
+COMMENT ON COLUMN onerepl.sequence_record.body IS 'core/record.h.';
 
--- The central's: where the remote's sequences stood at S_b, or further on.
 CREATE TABLE onerepl.sequence_state (
     link        int NOT NULL REFERENCES onerepl.link ON DELETE CASCADE,
     schema      text NOT NULL,
     name        text NOT NULL,
     last_value  int8 NOT NULL,
     is_called   bool NOT NULL,
-    is_here     bool NOT NULL,          -- a sequence of that name was here when it was told
+    is_here     bool NOT NULL,
     PRIMARY KEY (link, schema, name)
 ) WITH (fillfactor = 50);
+COMMENT ON TABLE onerepl.sequence_state IS 'The central''s: where the remote''s sequences stood at S_b, or further on.';
+COMMENT ON COLUMN onerepl.sequence_state.is_here IS 'A sequence of that name was here when it was told.';
 
 CREATE VIEW onerepl.followed_sequence AS
     SELECT c.oid AS relation, n.nspname AS schema, c.relname AS name

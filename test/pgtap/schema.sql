@@ -58,6 +58,20 @@ SELECT set_eq($$SELECT c.oid::regclass::text FROM pg_class AS c WHERE c.relnames
                 AND c.oid <> ALL ((SELECT extconfig FROM pg_extension WHERE extname = 'onerepl')::oid[])$$,
               ARRAY['onerepl.apply_progress', 'onerepl.batch', 'onerepl.blocked', 'onerepl.change_0', 'onerepl.change_1', 'onerepl.change_2', 'onerepl.change_3', 'onerepl.checked', 'onerepl.chunk', 'onerepl.contact', 'onerepl.database', 'onerepl.description', 'onerepl.difference', 'onerepl.differing_row', 'onerepl.failure', 'onerepl.foreign_position', 'onerepl.journal_entry', 'onerepl.log_seal', 'onerepl.log_state', 'onerepl.pending', 'onerepl.sent_progress', 'onerepl.problem', 'onerepl.received', 'onerepl.refresh', 'onerepl.refresh_window', 'onerepl.remote_description', 'onerepl.sequence_record', 'onerepl.sequence_state', 'onerepl.verified', 'onerepl.waiting'], 'the administrator''s decisions are in dumps');
 
+-- nothing is without a comment
+SELECT is_empty($$
+    SELECT pg_describe_object(d.classid, d.objid, 0)
+    FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass AND e.extname = 'onerepl'
+    WHERE d.deptype = 'e'
+      AND NOT EXISTS (SELECT FROM pg_description AS c WHERE c.objoid = d.objid AND c.classoid = d.classid AND c.objsubid = 0)
+      -- Types of rows and arrays go with their tables.
+      AND NOT (d.classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type AS t WHERE t.oid = d.objid AND (t.typrelid <> 0 OR t.typelem <> 0)))$$,
+    'everything has a comment');
+SELECT is_empty($$
+    SELECT a.attrelid::regclass, a.attname
+    FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid AND c.relnamespace = 'onerepl'::regnamespace AND c.relkind IN ('r', 'v')
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND col_description(c.oid, a.attnum) IS NULL$$, 'every column has a comment');
+
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link_key VALUES (0, 'short', 'short')$$, '23514');
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url) VALUES ('a', 'remote', NULL)$$, '23514');

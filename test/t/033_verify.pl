@@ -116,7 +116,7 @@ is($pair->b("SELECT string_agg(relation || ' ' || rows_here - rows_remote, ', ' 
 is($pair->b('SELECT count(*) FROM onerepl.failure'), '0', 'a difference is no failure');
 
 # --- when, in which order, and how fast: a time of its own, the places of two tables, the default throttle while A is in use
-$pair->a("SELECT onerepl_verify('hq', 'v', place => 2), onerepl_verify('hq', 'names', place => 1), onerepl_verify('hq', 'nokey', start_at => now() + interval '1 s')");
+$pair->a("SELECT onerepl_verify('hq', 'v', priority => 2), onerepl_verify('hq', 'names', priority => 1), onerepl_verify('hq', 'nokey', start_at => now() + interval '1 s')");
 $pair->poll_a("SELECT count(*) = 0 FROM onerepl.refresh WHERE state IN ('waiting', 'running', 'paused', 'sent', 'cancelling')", 'three verifications');
 is($pair->a("SELECT string_agg(name, ' ' ORDER BY lid_end) FROM (SELECT * FROM onerepl.refresh ORDER BY id DESC LIMIT 3) AS r WHERE start_at IS NULL"),
 	'public.names public.v', 'in the order of their places');
