@@ -229,23 +229,15 @@ std::int64_t log_size() {
     return size;
 }
 
+/// Estimated by the share of the records. What a table holds of them cannot be known before it is sealed, and
+/// an alarm must not come from what was confirmed since (P7).
 std::int64_t unconfirmed_size() {
-    const Situation situation = read_situation(0);
+    const Number confirmed = read_situation(0).confirmed;
     const Number last = last_number(), first = first_number();
-    // A table that was left a moment ago is not due yet, though all of it may be confirmed.
-    if (situation.confirmed >= last) return 0;
-    const double share = situation.confirmed < first ? 1.0
-                                                     : static_cast<double>(last - situation.confirmed) /
-                                                           static_cast<double>(last - first + 1);
-    double size = 0;
-    for (std::uint32_t table = 0; table < store::log_tables; table++) {
-        const double bytes = static_cast<double>(size_of(table));
-        if (table == situation.active)
-            size += bytes * share;
-        else if (!is_empty(table) && !read_seal(table, situation).due)
-            size += bytes;
-    }
-    return static_cast<std::int64_t>(size);
+    if (confirmed >= last) return 0;
+    const Number begin = std::max(first, confirmed + 1);
+    const double share = static_cast<double>(last - begin + 1) / static_cast<double>(last - first + 1);
+    return static_cast<std::int64_t>(static_cast<double>(log_size()) * share);
 }
 
 }  // namespace onerepl::log

@@ -33,7 +33,8 @@ sub restart_midway
 {
 	my ($wanted, $name) = @_;
 	ok(OneReplTest::wait_for(sub { count_on_b('t') > $wanted }, 30), "$name: B has committed some");
-	$pair->node_b->restart('fast');
+	$pair->node_b->stop('fast');
+	$pair->node_b->start;
 	slow(0);
 	$pair->wait_identical('t', { name => "$name: no row is lost or doubled by the restart" });
 	settle($name);
