@@ -214,7 +214,6 @@ Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Re
     if (target != nullptr && (is_elsewhere(*target) || is_elsewhere(map_after(link, *target, name))))
         refuse_elsewhere(*target, name, sql.text);
     if (is_done(name)) return {};
-    if (target != nullptr && name.creates) check_is_new(*target, sql.text);
     check_others_in(name, link, sql.text);
     if (!name.empty()) reach_renamed(link, *target, name);
     const Oid role = role_of_told(link, target, name, sql.text);
@@ -225,6 +224,7 @@ Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Re
                                                            : capture::Recording::none;
     const std::string missing = with_settings(sql, [&] {
         check_told(link, sql.text, sql.search_path);
+        if (target != nullptr && name.creates) check_is_new(*target, sql.text);
         const TellingBy telling(link);
         pg::run_as(role, [&] {
             pg::call(
