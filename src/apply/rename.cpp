@@ -18,12 +18,12 @@ struct PlainName {
     const char* schema;
     const char* table;
     const char* old_schema;
-    bool creates;
+    const char* made;
 };
 
 /// Plain.
 PlainName plain_rename_of(const char* text) {
-    PlainName name{nullptr, nullptr, nullptr, false};
+    PlainName name{nullptr, nullptr, nullptr, nullptr};
     ListCell* cell;
     foreach (cell, pg_parse_query(text)) {
         const Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
@@ -36,7 +36,8 @@ PlainName plain_rename_of(const char* text) {
             }
         } else if (IsA(statement, CreateStmt)) {
             // The record of a partition is its root's.
-            name.creates = reinterpret_cast<const CreateStmt*>(statement)->partbound == nullptr;
+            const auto* create = reinterpret_cast<const CreateStmt*>(statement);
+            name.made = create->partbound == nullptr ? create->relation->relname : nullptr;
         } else if (IsA(statement, AlterObjectSchemaStmt)) {
             name.schema = reinterpret_cast<const AlterObjectSchemaStmt*>(statement)->newschema;
         }
@@ -56,7 +57,7 @@ Rename rename_in(const std::string& text) {
         pg::in_subtransaction([&] {
             const PlainName plain = pg::call([&] { return plain_rename_of(text.c_str()); });
             name = {text_or_empty(plain.schema), text_or_empty(plain.table), text_or_empty(plain.old_schema),
-                    plain.creates};
+                    text_or_empty(plain.made)};
         });
     } catch (const pg::Error& error) {
         if (error.sqlstate() != "42601") throw;

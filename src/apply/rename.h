@@ -9,7 +9,7 @@ struct Rename {
     std::string schema;      // where the table is now, or what the schema is called now; empty: as it was
     std::string table;       // empty: as it was
     std::string old_schema;  // of a whole schema that got another name; empty: the statement is about a table
-    bool creates = false;    // it makes the table
+    std::string made;        // the table that it makes, no partition; empty: none
     bool empty() const { return schema.empty() && table.empty(); }
 };
 

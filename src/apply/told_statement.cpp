@@ -224,7 +224,7 @@ Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Re
                                                            : capture::Recording::none;
     const std::string missing = with_settings(sql, [&] {
         check_told(link, sql.text, sql.search_path);
-        if (target != nullptr && name.creates) check_is_new(*target, sql.text);
+        if (target != nullptr && name.made == target->description.name) check_is_new(*target, sql.text);
         const TellingBy telling(link);
         pg::run_as(role, [&] {
             pg::call(
