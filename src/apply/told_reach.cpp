@@ -1,11 +1,14 @@
 // Holding told statements to the link's reach.
 #include "apply/told_reach.h"
 
+#include "capture/running_ddl.h"
 #include "capture/statement.h"
 #include "pg/error_boundary.h"
 #include "pg/spi.h"
 
 extern "C" {
+#include "catalog/index.h"
+#include "tcop/utility.h"
 #include "catalog/namespace.h"
 #include "fmgr.h"
 #include "nodes/parsenodes.h"
@@ -56,9 +59,37 @@ void add(AllTaken* all, const RangeVar* table, bool is_dropped = false) {
 }
 
 void add_dropped(AllTaken* all, const DropStmt* drop) {
-    if (drop->removeType != OBJECT_TABLE && drop->removeType != OBJECT_FOREIGN_TABLE) return;
     ListCell* cell;
+    if (drop->removeType == OBJECT_INDEX) {
+        foreach (cell, drop->objects) {
+            const Oid index =
+                RangeVarGetRelid(makeRangeVarFromNameList(lfirst_node(List, cell)), NoLock, true);
+            add(all, {OidIsValid(index) ? IndexGetRelation(index, true) : InvalidOid, nullptr, false});
+        }
+    }
+    if (drop->removeType != OBJECT_TABLE && drop->removeType != OBJECT_FOREIGN_TABLE) {
+        if (drop->behavior == DROP_CASCADE)
+            ereport(ERROR,
+                    (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                     errmsg("DROP ... CASCADE is executed for no remote: it could take parts of tables that "
+                            "the link may not write"),
+                     errhint("Execute it here yourself if it is wanted, and resolve this record with "
+                             "'skip'.")));
+        return;
+    }
     foreach (cell, drop->objects) add(all, makeRangeVarFromNameList(lfirst_node(List, cell)), true);
+}
+
+/// Whose rights on them others get or lose.
+void add_granted(AllTaken* all, const GrantStmt* grant) {
+    if (grant->objtype != OBJECT_TABLE && grant->objtype != OBJECT_SEQUENCE) return;
+    ListCell* cell;
+    foreach (cell, grant->objects) {
+        if (grant->targtype == ACL_TARGET_OBJECT)
+            add(all, static_cast<const RangeVar*>(lfirst(cell)));
+        else
+            add(all, {InvalidOid, strVal(lfirst(cell)), false});
+    }
 }
 
 /// Tables that become parts, or get one.
@@ -83,6 +114,8 @@ void add_taken_by(AllTaken* all, const Node* statement) {
         add_dropped(all, reinterpret_cast<const DropStmt*>(statement));
     } else if (IsA(statement, AlterTableStmt)) {
         add_joined(all, reinterpret_cast<const AlterTableStmt*>(statement));
+    } else if (IsA(statement, GrantStmt)) {
+        add_granted(all, reinterpret_cast<const GrantStmt*>(statement));
     }
 }
 
@@ -96,6 +129,19 @@ void find_taken(const char* text, const char* search_path, AllTaken* all) {
     AtEOXact_GUC(false, level);
 }
 
+/// Nothing else is captured by a remote, so that another one is somebody's who speaks in its name.
+void check_is_captured_kind(const char* text) {
+    ListCell* cell;
+    foreach (cell, pg_parse_query(text)) {
+        Node* const statement = static_cast<const RawStmt*>(lfirst(cell))->stmt;
+        if (!capture::is_ddl(statement))
+            ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                            errmsg("%s is no statement that a remote captures",
+                                   GetCommandTagName(CreateCommandTag(statement))),
+                            errhint("Look at the remote, and resolve this record with 'skip'.")));
+    }
+}
+
 }  // namespace
 
 TellingBy::TellingBy(int link) {
@@ -106,11 +152,12 @@ TellingBy::~TellingBy() {
     telling_link = 0;
 }
 
-void check_told(int link, const std::string& text, const std::string& search_path) {
+void check_told(int link, const std::string& text, const std::string& search_path, bool captured) {
     droppable_count = 0;
     AllTaken all;
     pg::call([&] {
         capture::check_statements(text.c_str());
+        if (captured) check_is_captured_kind(text.c_str());
         find_taken(text.c_str(), search_path.c_str(), &all);
     });
     for (int i = 0; i < all.count; i++) {

@@ -20,7 +20,8 @@ class TellingBy {
 
 /// Throws pg::Error: 22023 if a statement changes rows or settings, decides about the transaction, or is DO
 /// or CALL; 42501 if one gives another name, schema, parent or part to a table, or drops one, that the link
-/// may not write, or to a schema of which it may not write everything. Under the search_path given.
-void check_told(int link, const std::string& text, const std::string& search_path);
+/// may not write, or to a schema of which it may not write everything; if one grants rights on such a table,
+/// or cascades from what is no table; and, `captured`, for kinds that no remote captures. Under the search_path given.
+void check_told(int link, const std::string& text, const std::string& search_path, bool captured);
 
 }  // namespace onerepl::apply

@@ -223,7 +223,7 @@ Rename execute(int link, Number n, const Sql& sql, RelationMap* target, const Re
                                          : is_a_remote()   ? capture::Recording::all
                                                            : capture::Recording::none;
     const std::string missing = with_settings(sql, [&] {
-        check_told(link, sql.text, sql.search_path);
+        check_told(link, sql.text, sql.search_path, target != nullptr);
         if (target != nullptr && name.made == target->description.name) check_is_new(*target, sql.text);
         const TellingBy telling(link);
         pg::run_as(role, [&] {

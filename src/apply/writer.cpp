@@ -335,7 +335,7 @@ void Writer::note_sequences() {
     for (const SequenceState& sequence : record_.sequences) {
         const std::string schema = to_server(sequence.schema, encoding);
         const std::string here = to_server(sequence.name, encoding);
-        // At this record, so that it is this one that is F.
+        // At this record, so that it is this one that fails (state F).
         pg::execute("SELECT onerepl.check_sequence($1, $2, $3, $4)",
                     {link_, schema, here, sequence.last_value});
         sequences_[{schema, here}] = {sequence.last_value, sequence.is_called};

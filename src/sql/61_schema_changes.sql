@@ -257,7 +257,7 @@ COMMENT ON FUNCTION onerepl_execute_ddl(text, text) IS
 'Executes a statement (or several) that defines objects here, with your rights, and at every central, in its place among the changes:
 CREATE INDEX, CREATE TYPE, GRANT, COMMENT ... ALTER TABLE of a tracked table needs it not, but may use it. search_path: under which it is
 read, on both sides. At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the role that is
-named there, never a superuser''s. Where the link says ''stop'' the record is F, and the administrator there decides.
+named there, never a superuser''s. Where the link says ''stop'' the record fails (state F), and the administrator there decides.
 A statement that a transaction cannot have (CREATE INDEX CONCURRENTLY) cannot be given.
 Errors: 22023 no statement, or one that changes rows or settings, decides about the transaction, or is DO or CALL; 55000 capture is stopped; and
 what the statement itself raises.';
@@ -285,9 +285,9 @@ COMMENT ON FUNCTION onerepl_set_ddl(text, text, name) IS
 'Says on the central what is done with statements that the remote of a link has executed. ddl: ''stop'' (as a link begins), a change of a
 table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
 where a table or its schema gets another name (rename yours, then ''skip'');
-a statement of onerepl_execute_ddl is F, resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
+a statement of onerepl_execute_ddl fails (state F), resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
 changes: ALTER TABLE of a tracked table with the rights of the owner of the table here; CREATE TABLE in a tracked schema, and ALTER
 SCHEMA RENAME of one with tracked tables, with those of the schema''s owner (who needs CREATE on the database for the latter);
-onerepl_execute_ddl with those of run_as. Never with a superuser''s: then the record is F (42501). Who may alter a tracked table there can do
+onerepl_execute_ddl with those of run_as. Never with a superuser''s: then the record fails (state F, 42501). Who may alter a tracked table there can do
 here what the owner of the table can; who may call onerepl_execute_ddl there, what run_as can.
 Errors: 42704 no such link; 55000 this is not its central; 22023 unknown ddl; 42501 run_as is a superuser, or does not exist.';

@@ -115,7 +115,7 @@ BEGIN
                                                                array_to_string(tables, ', '), session_user));
 END $$;
 COMMENT ON FUNCTION onerepl_forbid(text, text[]) IS
-'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them. What comes for these tables is F from then on;
+'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them. What comes for these tables fails from then on (state F);
 their rows stay, and the tables stay read-only as long as the link is there.
 Errors: 42704 no such link, or no such entry; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
 

@@ -128,6 +128,13 @@ b("SELECT onerepl_forbid('branch', '{private.t}')");
 refused_ok($remote->insert($t, 4, 'four'), undef, 'a table that was written before');
 
 # --- told statements
+b(<<'SQL');
+CREATE DOMAIN private.told_domain AS int;
+CREATE FUNCTION private.told_function() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
+CREATE TABLE private.told (id int PRIMARY KEY, d private.told_domain, v text);
+CREATE INDEX told_index ON private.told (v);
+CREATE TRIGGER told AFTER INSERT ON private.told FOR EACH ROW EXECUTE FUNCTION private.told_function();
+SQL
 OneReplTest::apply_statements($b);
 refused_ok($remote->statement('ALTER TABLE private.t ADD x int', $t), undef, 'a statement about a table that is not named');
 refused_ok($remote->statement('ALTER TABLE sales.orders SET SCHEMA private', $orders), undef, 'one that moves a table to where the link may not write');
@@ -159,7 +166,15 @@ for my $id ($orders, undef)
 		  'makes a trigger of another table',
 		'CREATE RULE r AS ON INSERT TO private.t DO INSTEAD NOTHING' => 'makes a rule of another table',
 		'ALTER TABLE onerepl.link ADD y int' => 'changes a table of onerepl',
+		'GRANT ALL ON private.t TO PUBLIC' => 'lets others at another table',
+		'GRANT ALL ON ALL TABLES IN SCHEMA private TO PUBLIC' => 'lets others at all tables of a schema',
+		'DROP DOMAIN private.told_domain CASCADE' => 'takes a column of another table by a domain',
+		'DROP FUNCTION private.told_function() CASCADE' => 'takes a trigger of another table by its function',
+		'DROP INDEX private.told_index' => 'drops an index of another table',
 	);
+	# Kinds that no remote captures.
+	$statements{$_} = "is no captured kind: $_" for $id ? ('CREATE VIEW private.told_view AS SELECT * FROM private.t', 'LOCK TABLE sales.orders', 'CLUSTER private.t USING t_pkey',
+		'REASSIGN OWNED BY CURRENT_USER TO CURRENT_USER', 'ALTER DOMAIN private.told_domain ADD CHECK (VALUE > 100)') : ();
 	for my $text (sort keys %statements)
 	{
 		refused_ok($remote->statement($text, $id), undef, "one $whose that $statements{$text}");
