@@ -31,7 +31,6 @@ CREATE TABLE onerepl.link (
     ddl             text NOT NULL DEFAULT 'stop' CHECK (ddl IN ('stop', 'apply')),
     statements_as   name,
     created_at      timestamptz NOT NULL DEFAULT now(),
-    -- overrides of the settings of the same name; null: the setting
     reply_timeout         interval,
     state_query_interval  interval,
     send_interval         interval,
@@ -67,7 +66,6 @@ CREATE TABLE onerepl.tracked (
 COMMENT ON TABLE onerepl.tracked IS 'Which tables are captured.';
 COMMENT ON COLUMN onerepl.tracked.lock_pending IS 'Nobody may change an object again before every central has it (P6).';
 
--- Versions of table descriptions. layout: src/log/layout.h, how stored bytes are to be read.
 CREATE SEQUENCE onerepl.description_id_seq AS int8;
 CREATE TABLE onerepl.description (
     id          int8 PRIMARY KEY,
@@ -75,6 +73,7 @@ CREATE TABLE onerepl.description (
     layout      bytea NOT NULL,
     made_at     timestamptz NOT NULL DEFAULT now()
 );
+COMMENT ON TABLE onerepl.description IS 'The remote: versions of the descriptions of its tables.';
 CREATE INDEX description_relation ON onerepl.description (relation, id);
 
 CREATE TABLE onerepl.change_0 (

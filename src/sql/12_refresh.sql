@@ -6,7 +6,6 @@ CREATE TABLE onerepl.refresh (
     relation        oid NOT NULL,
     name            text NOT NULL,
     method          text NOT NULL CHECK (method IN ('empty', 'repair', 'verify')),
-    -- sent: all chunks have numbers; cancelling: the central is to be told; then, when that is confirmed, the outcome
     state           text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running', 'paused', 'sent', 'cancelling',
                                                                      'done', 'cancelled', 'failed')),
     outcome         text CHECK (outcome IN ('done', 'cancelled', 'failed')),
@@ -38,6 +37,8 @@ CREATE TABLE onerepl.refresh (
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE onerepl.refresh IS 'The remote''s: one row for each table on its way to one central.';
 COMMENT ON COLUMN onerepl.refresh.relation IS 'A tracked table.';
+COMMENT ON COLUMN onerepl.refresh.state IS
+'sent: all chunks have numbers; cancelling: the central is to be told; then, when that is confirmed, the outcome.';
 COMMENT ON COLUMN onerepl.refresh.priority IS 'Smaller ones first.';
 COMMENT ON COLUMN onerepl.refresh.begun IS 'The central was told that it comes.';
 COMMENT ON COLUMN onerepl.refresh.key_shape IS 'onerepl.key_shape when it was asked for: all keys here are meant under it (P21).';
@@ -73,7 +74,6 @@ CREATE TABLE onerepl.refresh_window (
     relation    oid NOT NULL,
     refresh     int8 NOT NULL,
     method      text NOT NULL,
-    -- waiting: the content is the old one; incomplete: a chunk was skipped by the administrator, or went to another table
     state       text NOT NULL CHECK (state IN ('waiting', 'filling', 'incomplete', 'cancelled', 'done')),
     first       int8 NOT NULL,
     last        int8 NOT NULL,
@@ -90,6 +90,8 @@ COMMENT ON TABLE onerepl.refresh_window IS
 'The central''s: tables between their refresh''s first and last chunk, and what became of them. While a row is there that is not done, the table is
 not known to be complete, and its changes are written tolerantly.';
 COMMENT ON COLUMN onerepl.refresh_window.refresh IS 'The remote''s onerepl.refresh.id.';
+COMMENT ON COLUMN onerepl.refresh_window.state IS
+'waiting: the content is the old one; incomplete: a chunk was skipped by the administrator, or went to another table.';
 COMMENT ON COLUMN onerepl.refresh_window.first IS 'Number that opened the window.';
 COMMENT ON COLUMN onerepl.refresh_window.last IS 'The number of the last chunk so far.';
 COMMENT ON COLUMN onerepl.refresh_window.key IS 'The remote''s key columns: what the bounds below are meant under (P21).';

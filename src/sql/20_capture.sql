@@ -37,8 +37,8 @@ CREATE FUNCTION onerepl.record_left(relation oid) RETURNS void
     SET search_path = pg_catalog, pg_temp;
 REVOKE ALL ON FUNCTION onerepl.record_left(oid) FROM PUBLIC;
 COMMENT ON FUNCTION onerepl.record_left(oid) IS
-'Records that the rows of a partition are no longer in its tracked table (as TRUNCATE of the partition does): it was detached or
-dropped.';
+'Records that the rows of a partition are no longer in its tracked table (as TRUNCATE of the partition does): it was detached '
+'or dropped.';
 
 -- lock_pending (P6). "!onerepl_lock", BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE FOR EACH STATEMENT, lets the writers of
 -- such tables take turns before they lock rows; without it the row trigger does so, and writers may meet in deadlocks.

@@ -24,8 +24,9 @@ BEGIN
     LOCK TABLE onerepl.database IN EXCLUSIVE MODE;
 END $$;
 COMMENT ON FUNCTION onerepl.hold_numbering() IS
-'No numbers are given from now until the end of the transaction, and what gets one later sees what the transaction did: a link that begins
-after M begins before all that has no number yet, its refreshes included. Waits for a numbering step that is at work.';
+'No numbers are given from now until the end of the transaction, and what gets one later sees what the transaction did: a link '
+'that begins after M begins before all that has no number yet, its refreshes included. Waits for a numbering step that is at '
+'work.';
 
 -- Log tables are written once and emptied as a whole: nothing to vacuum, and a vacuum would stand in the purge's way.
 ALTER TABLE onerepl.change_0 SET (autovacuum_enabled = false, toast.autovacuum_enabled = false);

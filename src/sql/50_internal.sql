@@ -7,8 +7,8 @@ CREATE FUNCTION onerepl.obstacle(central bool, version text) RETURNS text[]
     LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME', 'onerepl_obstacle'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.obstacle(bool, text) IS
-'What keeps every link of this database from working, and what to do about it; null: nothing is known to.
-central: whether it is about links on which this database is the central; version: of the extension.';
+'What keeps every link of this database from working, and what to do about it; null: nothing is known to. central: whether it '
+'is about links on which this database is the central; version: of the extension.';
 
 CREATE FUNCTION onerepl.obstacle(role text, OUT state text, OUT what_to_do text)
     LANGUAGE sql STABLE
@@ -33,8 +33,8 @@ END $$;
 COMMENT ON FUNCTION onerepl.warn_of_obstacle(text) IS 'A WARNING of the set-up calls where the link that they make cannot work yet.';
 
 COMMENT ON FUNCTION onerepl.wake_at_commit(bool, bool) IS
-'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed, and has them look into
-the tables again: what they know of links, blocked records, refreshes and failures is in their memory.';
+'Wakes this database''s sender, receivers (and the launcher) once the current transaction has committed, and has them look into '
+'the tables again: what they know of links, blocked records, refreshes and failures is in their memory.';
 
 CREATE FUNCTION onerepl.link_changed() RETURNS trigger
     LANGUAGE plpgsql
@@ -54,9 +54,9 @@ CREATE FUNCTION onerepl.write_journal(level int, link int, rule text, message te
     LANGUAGE c AS 'MODULE_PATHNAME', 'onerepl_write_journal'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.write_journal(int, int, text, text, text, int8, int8) IS
-'Writes a journal entry in the current transaction. level: 0 information, 1 warning, 2 critical; link: onerepl.link.id or null;
-rule: the specification''s name of the rule that speaks. Entries below onerepl.journal_level are dropped; a critical one also
-goes to the server log and, once the transaction has committed, to onerepl.alert_command.';
+'Writes a journal entry in the current transaction. level: 0 information, 1 warning, 2 critical; link: onerepl.link.id or null; '
+'rule: the specification''s name of the rule that speaks. Entries below onerepl.journal_level are dropped; a critical one also '
+'goes to the server log and, once the transaction has committed, to onerepl.alert_command.';
 
 CREATE FUNCTION onerepl.get_link(name text, role text DEFAULT NULL) RETURNS onerepl.link
     LANGUAGE plpgsql STABLE
@@ -231,8 +231,8 @@ CREATE FUNCTION onerepl.writing(link int, OUT process int, OUT first int8, OUT l
     LANGUAGE c STRICT VOLATILE AS 'MODULE_PATHNAME', 'onerepl_writing'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.writing(int) IS
-'The numbers of a link that a receiver of this central writes just now (until is null), or wrote last; nulls: none. That receiver answers
-nobody meanwhile.';
+'The numbers of a link that a receiver of this central writes just now (until is null), or wrote last; nulls: none. That '
+'receiver answers nobody meanwhile.';
 
 CREATE FUNCTION onerepl.trouble(link int) RETURNS text
     LANGUAGE c STRICT VOLATILE AS 'MODULE_PATHNAME', 'onerepl_trouble'

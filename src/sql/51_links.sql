@@ -40,13 +40,20 @@ BEGIN
     RETURN added.id;
 END $$;
 COMMENT ON FUNCTION onerepl_add_central(text, text, text, interval, interval, interval) IS
-'Makes this database a remote of a central: every change of a tracked table is sent to it from now on. name: of the link, for
-you; url: where the central listens, as http://host:port; secret: the same as at the central, at least 16 characters; the
-intervals override the settings of the same names for this link. Returns the id of the link in onerepl.link.
-The link starts after the newest number of the log (P17): the tables must be the same in both databases at this moment. What
-was captured but has no number yet will still be sent.
-Errors: 42710 the name is taken, or another link has the secret; 22023 a url, secret or interval that cannot be; 0A000 https.
-The secret itself is stored nowhere, nor does the server log show it; mind the history of psql.';
+'Makes this database a remote of a central: every change of a tracked table is sent to it from now on.
+The link starts after the newest number of the log (P17): the tables must be the same in both databases at this moment.
+What was captured but has no number yet will still be sent.
+The secret itself is stored nowhere, and the server log does not show it. Mind the history of psql.
+  name: name of the link, for you.
+  url: where the central listens, as ''http://host:port''.
+  secret: the same as at the central; at least 16 characters.
+  reply_timeout: overrides the setting of this name for this link; null (default): the setting.
+  state_query_interval: overrides the setting of this name for this link; null (default): the setting.
+  send_interval: overrides the setting of this name for this link; null (default): the setting.
+Returns: the id of the link in onerepl.link.
+Errors: 42710 when the name is taken, or another link has the secret; 22023 when the name is empty, or a url, secret or interval
+    cannot be; 0A000 when the url is https.
+See: docs/first-copy.md, onerepl_add_remote, P17';
 
 CREATE FUNCTION onerepl_add_remote(name text, secret text,
                                    tables text[] DEFAULT '{}',
@@ -76,12 +83,19 @@ BEGIN
     RETURN added.id;
 END $$;
 COMMENT ON FUNCTION onerepl_add_remote(text, text, text[], interval, interval) IS
-'Makes this database the central of a remote: what the remote sends is written here. name: of the link, for you; secret: the
-same as at the remote; tables: what the link may write here (P18), as onerepl_allow takes it, which adds to it later: nothing by default,
-''{public.*}'' all of a schema, ''{*}'' everything; the intervals override the settings of the same names for this link. Returns the id of the link in
-onerepl.link. The link is bound to the first database that speaks with this secret (P10), and starts at the number that the
-remote says (P17). The setting onerepl.listen must name an address in this database.
-Errors: 42710 the name is taken, or another link has the secret; 22023 a secret, interval or entry of tables that cannot be.';
+'Makes this database the central of a remote: what the remote sends is written here.
+The link is bound to the first database that speaks with this secret (P10). It starts at the number that the remote says (P17).
+The setting onerepl.listen must name an address in this database.
+  name: name of the link, for you.
+  secret: the same as at the remote; at least 16 characters.
+  tables: what the link may write here, as onerepl_allow takes it, which adds to it later (P18). ''{}'' (default): nothing;
+    ''{public.*}'': all of a schema; ''{*}'': everything.
+  reply_timeout: overrides the setting of this name for this link; null (default): the setting.
+  state_query_interval: overrides the setting of this name for this link; null (default): the setting.
+Returns: the id of the link in onerepl.link.
+Errors: 42710 when the name is taken, or another link has the secret; 22023 when the name is empty, or a secret, interval or entry
+    of tables cannot be.
+See: docs/first-copy.md, docs/security.md, onerepl_add_central, onerepl_allow, P10, P17, P18';
 
 CREATE FUNCTION onerepl_change_link(name text, url text DEFAULT NULL, secret text DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -104,10 +118,15 @@ BEGIN
     PERFORM onerepl.wake_at_commit(changed.role = 'remote', changed.role = 'central');
 END $$;
 COMMENT ON FUNCTION onerepl_change_link(text, text, text) IS
-'Changes where a link leads, or its secret; null leaves as it is. url: as in onerepl_add_central, at the remote only; secret: change it
-at both ends, until then nothing is taken. Numbers and what waits are kept: it must be the same database at the other end (P9). A link
-that has stopped because another database spoke goes on.
-Errors: 42704 no such link; 42710 another link has the secret; 55000 a url at the central; 22023 a url or secret that cannot be; 0A000 https.';
+'Changes where a link leads, or its secret.
+Numbers and what waits are kept: it must be the same database at the other end (P9).
+A link that has stopped because another database spoke goes on.
+  name: name of the link.
+  url: as in onerepl_add_central, at the remote only; null (default): as it is.
+  secret: the new one; null (default): as it is. Change it at both ends: until then nothing is taken.
+Errors: 42704 when there is no such link; 42710 when another link has the secret; 55000 when a url is given at the central;
+    22023 when a url or secret cannot be; 0A000 when the url is https.
+See: docs/stopped-links.md, P9';
 
 CREATE FUNCTION onerepl.remove_link(name text, role text) RETURNS void
     LANGUAGE plpgsql
@@ -134,8 +153,11 @@ CREATE FUNCTION onerepl_remove_central(name text) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.remove_link(name, 'remote') $$;
 COMMENT ON FUNCTION onerepl_remove_central(text) IS
-'Ends the link to a central: what it has not confirmed is not sent any more, and the log no longer waits for it. The tables stay
-tracked. Errors: 42704 no such link; 55000 the link is one to a remote.';
+'Ends the link to a central.
+What the central has not confirmed is not sent any more, and the log no longer waits for it. The tables stay tracked.
+  name: name of the link.
+Errors: 42704 when there is no such link; 55000 when the link is one to a remote.
+See: docs/uninstall.md, onerepl_remove_table';
 
 CREATE FUNCTION onerepl_remove_remote(name text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -154,8 +176,12 @@ BEGIN
     PERFORM onerepl.remove_link(name, 'central');
 END $$;
 COMMENT ON FUNCTION onerepl_remove_remote(text) IS
-'Ends the link to a remote: what waits in the queue is dropped, and the tables that only this remote wrote may be written by
-everybody again (P8). Rows stay. Errors: 42704 no such link; 55000 the link is one to a central.';
+'Ends the link to a remote.
+What waits in the queue is dropped. Rows stay.
+The tables that only this remote wrote may be written by everybody again (P8).
+  name: name of the link.
+Errors: 42704 when there is no such link; 55000 when the link is one to a central.
+See: docs/uninstall.md, onerepl_promote, P8';
 
 CREATE FUNCTION onerepl_restart_link(name text, unbind bool DEFAULT true, read_point int8 DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -179,13 +205,20 @@ BEGIN
     PERFORM onerepl.wake_at_commit(restarted.role = 'remote', restarted.role = 'central');
 END $$;
 COMMENT ON FUNCTION onerepl_restart_link(text, bool, int8) IS
-'Starts a stopped link anew (P9); call it at both ends, first at the central. You answer for the tables: they must be the same
-in both databases when the remote calls it, or the remote calls onerepl_refresh for them in the same transaction. On the remote the
-link goes on after the newest number of the log, or at read_point: the log number from which mirroring reads, when you know that the central''s
-tables hold all before it and nothing after it (or refresh them). No number is given while the remote''s transaction is open. On the central everything known of the remote''s numbers is dropped, with what waits in the queue and the failures, and the remote says where
-to start. unbind: bind the link to the next database that speaks with the secret (true), or keep the one that it is bound to.
-Errors: 42704 no such link; 55000 a read point at the central; 22023 a read point past M + 1 (LIDStart + 1 of a refresh that begins now), or
-one whose record or a later one is purged.';
+'Starts a stopped link anew; call it at both ends, first at the central.
+You answer for the tables: they must be the same in both databases when the remote calls it, or the remote calls onerepl_refresh
+for them in the same transaction.
+On the remote the link goes on after the newest number of the log, or at read_point. No number is given while the remote''s
+transaction is open.
+On the central everything known of the remote''s numbers is dropped, with what waits in the queue and the failures. The remote says
+where to start.
+  name: name of the link.
+  unbind: true (default): binds the link to the next database that speaks with the secret; false: keeps the one it is bound to.
+  read_point: on the remote, the log number from which mirroring reads; null (default): the one after the newest number. Give it
+    when you know that the central''s tables hold all before it and nothing after it, or refresh them.
+Errors: 42704 when there is no such link; 55000 when a read point is given at the central; 22023 when the read point is past M + 1
+    (LIDStart + 1 of a refresh that begins now), or when its record or a later one is purged.
+See: docs/stopped-links.md, onerepl_refresh, P9';
 
 CREATE FUNCTION onerepl.check_read_point(read_point int8) RETURNS void
     LANGUAGE plpgsql
@@ -337,10 +370,18 @@ CREATE FUNCTION onerepl_pause(link text) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.set_paused(link, true) $$;
 COMMENT ON FUNCTION onerepl_pause(text) IS
-'Pauses a link until onerepl_resume: on the remote nothing more is sent, on the central nothing more is written. Contact is
-kept, and nothing is lost. Pausing a paused link changes nothing. Errors: 42704 no such link. Rules: P2, P11.';
+'Pauses a link until onerepl_resume.
+On the remote nothing more is sent, on the central nothing more is written. Contact is kept, and nothing is lost.
+Pausing a paused link changes nothing.
+  link: name of the link.
+Errors: 42704 when there is no such link.
+See: onerepl_resume, P2, P11';
 
 CREATE FUNCTION onerepl_resume(link text) RETURNS void
     LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$ SELECT onerepl.set_paused(link, false) $$;
-COMMENT ON FUNCTION onerepl_resume(text) IS 'Ends what onerepl_pause began. Errors: 42704 no such link.';
+COMMENT ON FUNCTION onerepl_resume(text) IS
+'Ends what onerepl_pause began.
+  link: name of the link.
+Errors: 42704 when there is no such link.
+See: onerepl_pause';

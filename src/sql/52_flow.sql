@@ -27,11 +27,14 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl_block(text, int8) IS
-'Blocks the record with number n on one link of the remote (state B): the sender stops before it, and goes
-on after onerepl_unblock; until then the central keeps what it has of the record''s transaction in its queue. The number may be
-one that is not given yet. Blocking a blocked record changes nothing.
-Errors: 42704 no such link; 55000 the record was sent already, or this database is the central of the link; 22023 n < 1.
-Rules: R1b, P11.';
+'Blocks one record on one link of the remote (state B): the sender stops before it.
+The sender goes on after onerepl_unblock. Until then the central keeps what it has of the record''s transaction in its queue.
+Blocking a blocked record changes nothing.
+  link: name of the link.
+  n: number of the record; it may be one that is not given yet.
+Errors: 42704 when there is no such link; 55000 when the record was sent already, or this database is the central of the link;
+    22023 when n is null or below 1.
+See: onerepl_unblock, R1b, P11';
 
 CREATE FUNCTION onerepl_unblock(link text, n int8) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -52,17 +55,25 @@ BEGIN
     PERFORM onerepl.wake_at_commit(true, false);
 END $$;
 COMMENT ON FUNCTION onerepl_unblock(text, int8) IS
-'Puts a blocked record back from B to L: the sender goes on. Errors: 42704 no such link; P0002 the record is not blocked; 55000
-this database is the central of the link. Rules: R1b, P11.';
+'Puts a blocked record back from B to L: the sender goes on.
+  link: name of the link.
+  n: number of the record.
+Errors: 42704 when there is no such link; P0002 when the record is not blocked; 55000 when this database is the central of the link.
+See: onerepl_block, R1b, P11';
 
 CREATE FUNCTION onerepl_wait(link text, timeout interval DEFAULT NULL) RETURNS bool
     LANGUAGE c SECURITY DEFINER AS 'MODULE_PATHNAME', 'onerepl_wait'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_wait(text, interval) IS
-'Waits until the central of the link has written everything that was committed here before the call, this session''s own commits
-above all. timeout: how long at most; null: for ever. Returns true when it is so, false when the time is over. Can be cancelled.
-Errors: 42704 no such link; 55000 the link is stopped, or this database is the central of the link; 25001 the current transaction
-has itself changed data: it cannot wait for what it has not committed.';
+'Waits until the central of the link has written everything that was committed here before the call.
+That is above all what this session itself has committed. The wait can be cancelled.
+  link: name of the link.
+  timeout: how long to wait at most; null (default): for ever.
+Returns: true when everything is written; false when the time is over.
+Errors: 42704 when there is no such link, or it is removed meanwhile; 22004 when no link is named; 55000 when the link is stopped,
+    or this database is its central; 25001 when the current transaction has itself changed data: it cannot wait for what it has
+    not committed.
+See: docs/looking.md, onerepl_status';
 
 CREATE FUNCTION onerepl.number_covering(seen pg_snapshot) RETURNS int8
     LANGUAGE sql STABLE

@@ -287,30 +287,45 @@ CREATE FUNCTION onerepl_add_table(relation regclass, lock_pending bool DEFAULT f
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_table'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_add_table(regclass, bool, text) IS
-'Tracks a table: from now on each change of it goes to every central. A partitioned table is tracked with all its partitions,
-those that come later included; its rows travel under its own name, so that the central''s may have other partitions. lock_pending: the lock rule of the state table (P6). initial: ''identical'', the central''s table is the
-same already; ''refresh'', it is filled by onerepl on every link (as onerepl_refresh does, method ''empty''). Calling it again makes damaged or missing
-triggers right, sets lock_pending anew, and ends what the self-check says about the table; what changed while the triggers were
-missing was not captured. Waits for writers of the table, as CREATE TRIGGER does.
-Errors: 42501 you do not own the table; 42809 it is a view, a foreign table or no table; 0A000 it is temporary, unlogged, a
-system catalog or onerepl''s own, has a partition that is foreign or unlogged, or a column whose values cannot be read again; 42710 it is a partition of a
-tracked table, or has a partition that is tracked by itself; 22023 unknown initial.';
+'Tracks a table: from now on each change of it goes to every central.
+A partitioned table is tracked with all its partitions, those that come later included. Its rows travel under its own name, so that
+the central''s table may have other partitions.
+Calling it again makes damaged or missing triggers right, sets lock_pending anew, and ends what the self-check says about the table.
+What changed while the triggers were missing was not captured.
+It waits for writers of the table, as CREATE TRIGGER does.
+  relation: the table.
+  lock_pending: true: the lock rule of the state table, nobody may change a row again before every central has it (P6); default false.
+  initial: ''identical'' (default): the central''s table is the same already; ''refresh'': onerepl fills it on every link, as
+    onerepl_refresh does with method ''empty''.
+Errors: 42501 when you do not own the table; 42809 when it is a view, a foreign table or no table; 0A000 when it is temporary,
+    unlogged, a system catalog or onerepl''s own, has a partition that is foreign or unlogged, or a column whose values cannot be
+    read again; 42710 when it is a partition of a tracked table, or has a partition that is tracked by itself; 22023 when initial
+    is unknown.
+See: docs/first-copy.md, docs/limits.md, onerepl_add_schema, P6';
 
 CREATE FUNCTION onerepl_add_schema(schema_name text, new_tables bool DEFAULT false) RETURNS int
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_schema'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_add_schema(text, bool) IS
-'Tracks all tables that the schema has now; returns how many. One that cannot be tracked gives a WARNING and a journal entry
-that say why. new_tables: tables that are made in the schema later are tracked by themselves (true; whoever makes them), or not
-(false, which ends it). A central whose link says ''apply'' (onerepl_set_ddl) makes them as the remote did; others need
-them before the first row comes. A table made from a query is copied to the centrals by a refresh. Errors: 3F000 no such schema; 42501 a table in it is not yours.';
+'Tracks all tables that the schema has now.
+A table that cannot be tracked gives a WARNING and a journal entry that say why.
+  schema_name: the schema.
+  new_tables: true: tables that are made in the schema later are tracked by themselves, whoever makes them; false (default): they
+    are not, which also ends it. A central whose link says ''apply'' (onerepl_set_ddl) makes them as the remote did; others need them
+    before the first row comes. A table made from a query is copied to the centrals by a refresh.
+Returns: how many tables were added.
+Errors: 3F000 when there is no such schema; 42501 when a table in it is not yours.
+See: docs/first-copy.md, onerepl_add_table, onerepl_set_ddl';
 
 CREATE FUNCTION onerepl_remove_table(relation regclass) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_remove_table'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_remove_table(regclass) IS
-'Ends the tracking of a table: what was captured will still be sent, later changes will not. A NOTICE if it was not tracked.
-Errors: 42501 you do not own the table.';
+'Ends the tracking of a table.
+What was captured will still be sent, later changes will not. A NOTICE tells if it was not tracked.
+  relation: the table.
+Errors: 42501 when you do not own the table.
+See: docs/uninstall.md, onerepl_add_table';
 
 COMMENT ON FUNCTION onerepl.onerepl_capture() IS
 'Trigger of tracked tables: records a change of a row in the log (P6). onerepl_add_table() makes the trigger.';

@@ -61,12 +61,17 @@ BEGIN
     PERFORM onerepl.wake_at_commit(false, true);
 END $$;
 COMMENT ON FUNCTION onerepl_resolve(text, int8, text) IS
-'Resolves a failure on the central: says what is to be done with record n, which could not be written. how: ''retry'' (you have
-removed the cause), ''overwrite'' (the incoming row replaces the rows that stand in its way; an update or delete of a missing row
-becomes an insert or nothing), or ''skip'' (the record counts as written; nothing of it is). The record''s whole transaction is
-then tried again. A failure that only COMMIT shows (onerepl.failed.at_commit) is not one record''s: skip leaves out the whole transaction. Overwriting is journalled as a warning, skipping as critical, both with your name.
-Errors: 42704 no such link; P0002 the record is no failure; 22023 another way than these, or overwrite of a failure at COMMIT; 55000 this database is the remote of
-the link. Rule: P13.';
+'Resolves a failure on the central: says what is to be done with a record that could not be written.
+The record''s whole transaction is then tried again.
+A failure that only COMMIT shows (onerepl.failed.at_commit) is not one record''s: ''skip'' leaves out the whole transaction.
+The journal tells of overwriting as a warning and of skipping as critical, both with your name.
+  link: name of the link.
+  n: number of the record, as onerepl.failed shows it.
+  how: ''retry'': you have removed the cause; ''overwrite'': the incoming row replaces the rows that stand in its way, an update of a
+    missing row becomes an insert, a delete of one becomes nothing; ''skip'': the record counts as written, and nothing of it is.
+Errors: 42704 when there is no such link; P0002 when the record is no failure; 22023 when how is another, or is ''overwrite'' for a
+    failure at COMMIT; 55000 when this database is the remote of the link.
+See: docs/failed-records.md, onerepl_resolve_all, P13';
 
 CREATE FUNCTION onerepl_resolve_all(link text, how text, sqlstate text DEFAULT NULL, relation text DEFAULT NULL,
                                     constraint_name text DEFAULT NULL) RETURNS int8
@@ -97,7 +102,14 @@ BEGIN
     RETURN resolved.records;
 END $$;
 COMMENT ON FUNCTION onerepl_resolve_all(text, text, text, text, text) IS
-'Resolves all failures of a link that match and are not decided yet, as onerepl_resolve does with one; returns how many. sqlstate, relation (as
-onerepl.failed shows it), constraint_name: only failures with these; null: any. Only the failures known now: a transaction that
-fails later, or otherwise, asks again. Errors: 42704 no such link; 22023 another way than retry, overwrite or skip; 55000 this
-database is the remote of the link. Rule: P13.';
+'Resolves all failures of a link that match and are not decided yet, as onerepl_resolve does with one.
+Only the failures known now: a transaction that fails later, or otherwise, asks again.
+A failure that only COMMIT shows (onerepl.failed.at_commit) is left as it is by ''overwrite''.
+  link: name of the link.
+  how: ''retry'', ''overwrite'' or ''skip'', as in onerepl_resolve.
+  sqlstate: only failures with this SQLSTATE; null (default): any.
+  relation: only failures of this table, as onerepl.failed shows it; null (default): any.
+  constraint_name: only failures against this constraint; null (default): any.
+Returns: how many failures were resolved.
+Errors: 42704 when there is no such link; 22023 when how is another; 55000 when this database is the remote of the link.
+See: docs/failed-records.md, onerepl_resolve, P13';

@@ -62,8 +62,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.adjust_partitions() IS
-'Gives partitions that come to a tracked table their triggers and takes them from those that go; records the rows that come and
-go with them.';
+'Gives partitions that come to a tracked table their triggers and takes them from those that go; records the rows that come and '
+'go with them.';
 
 CREATE FUNCTION onerepl.note_dropped_partitions() RETURNS void
     LANGUAGE sql
@@ -244,8 +244,8 @@ BEGIN
     END LOOP;
 END $$;
 COMMENT ON FUNCTION onerepl.note_unwatched(text) IS
-'Tells with the statement that does it that event triggers are off: at the end of its transaction they may be on again. For the hook on
-statements that fire none.';
+'Tells with the statement that does it that event triggers are off: at the end of its transaction they may be on again. For the '
+'hook on statements that fire none.';
 
 CREATE FUNCTION onerepl.guard_problems() RETURNS TABLE (relation oid, kind text, message text, hint text)
     LANGUAGE sql STABLE
@@ -298,10 +298,10 @@ BEGIN
     RETURN (SELECT count(*) FROM onerepl.problem);
 END $$;
 COMMENT ON FUNCTION onerepl.self_check() IS
-'Looks whether every tracked table is really captured and every table that onerepl writes is read-only for others: triggers
-missing, disabled or changed; tables dropped and made again, or replaced; foreign partitions; rewrites that
-changed values. What is new is critical in the journal, with its cure; the view onerepl.problems and onerepl_status() show it
-until it is cured. Returns the number of problems. A worker calls it once a minute.';
+'Looks whether every tracked table is really captured and every table that onerepl writes is read-only for others: triggers '
+'missing, disabled or changed; tables dropped and made again, or replaced; foreign partitions; rewrites that changed values. '
+'What is new is critical in the journal, with its cure; the view onerepl.problems and onerepl_status() show it until it is '
+'cured. Returns the number of problems. A worker calls it once a minute.';
 
 CREATE EVENT TRIGGER onerepl_rewrite ON table_rewrite EXECUTE FUNCTION onerepl.note_rewrite();
 ALTER EVENT TRIGGER onerepl_rewrite ENABLE ALWAYS;

@@ -274,16 +274,29 @@ CREATE FUNCTION onerepl_status() RETURNS TABLE (link text, role text, peer uuid,
     ORDER BY l.role DESC, l.name
 $$;
 COMMENT ON FUNCTION onerepl_status() IS
-'One row for each link of this database.
-link, role: its name, and what this database is on it, ''remote'' or ''central''; peer: the other database, null before the first
-contact. written_to: S, the last number that is confirmed (remote) or written (central); numbered_to: M, the newest number of the remote''s log, on the central as last
-told. The lag is what the remote has numbered and this side does not know as written at the central. lag_records: how many records
-that is, numbered_to - written_to. lag_seconds: how long ago the first of them got its number, by the remote''s clock, so that time without changes is no
-lag; 0: there is none. The central has both from the remote''s last message (last_contact), and counts on from there. Both are never negative, and null
-while they cannot be known: before the first contact, and while the link is stopped. lag_bytes: estimated size of what is not confirmed (remote), size of the queue (central).
-state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central), starting, no contact, waiting for an answer (the central
-has the connection and is silent), writing N records, waiting for link ... (another link''s records are written by the receiver of this one), paused, blocked at N, failed at N, waiting for N, stopped: why, capture stopped,
-the central is or has ..., the remote is ..., records cannot be sent (the remote fails to form them), put off (the central cannot write just now), different (onerepl_verify found it);
-last_contact: the last authentic message of the peer; last_error: of the last contact, or why records can
-not be sent or written just now; null if all was good; what_to_do: now; problems: what the self-check found (onerepl.problems); log_size: bytes of the log (remote); may_write: what the link
-may write here, as onerepl_allow has it; * is everything (central).';
+'Shows one row for each link of this database: where it stands, and what to do.
+The lag is what the remote has numbered and this side does not know as written at the central. Both lag_records and lag_seconds are
+never negative. They are null while they cannot be known: before the first contact, and while the link is stopped.
+The central has them from the remote''s last message (last_contact), and counts on from there.
+Returns: one row for each link.
+  link: name of the link.
+  role: what this database is on it: ''remote'' or ''central''.
+  peer: identifier of the other database; null before the first contact.
+  written_to: S, the last number that is confirmed (remote) or written (central).
+  numbered_to: M, the newest number of the remote''s log; on the central as last told.
+  lag_records: records that are missing: numbered_to - written_to.
+  lag_seconds: seconds since the first of them got its number, by the remote''s clock, so that time without changes is no lag;
+    0: there is none.
+  lag_bytes: bytes: estimated size of what is not confirmed (remote), size of the queue (central).
+  state: in step, running, not working: why (settings or workers are missing), refreshing, incomplete (tables of the central),
+    starting, no contact, waiting for an answer (the central has the connection and is silent), writing N records, waiting for
+    link ... (another link''s records are written by the receiver of this one), paused, blocked at N, failed at N, waiting for N,
+    stopped: why, capture stopped, the central is or has ..., the remote is ..., records cannot be sent (the remote fails to form
+    them), put off (the central cannot write just now), different (onerepl_verify found it).
+  last_contact: time of the last authentic message of the peer.
+  last_error: of the last contact, or why records cannot be sent or written just now; null: all was good.
+  what_to_do: what the administrator does now.
+  problems: how many problems the self-check found (onerepl.problems).
+  log_size: bytes of the log (remote); null on the central.
+  may_write: what the link may write here, as onerepl_allow has it; ''*'' is everything (central); null on the remote.
+See: docs/looking.md, docs/trouble.md, onerepl.problems';

@@ -47,17 +47,27 @@ CREATE FUNCTION onerepl.log_records(link text DEFAULT NULL, first int8 DEFAULT N
     WHERE (log_records.first IS NULL OR f.n >= log_records.first) AND (log_records.last IS NULL OR f.n <= log_records.last)
 $$;
 COMMENT ON FUNCTION onerepl.log_records(text, int8, int8) IS
-'What the view onerepl.log shows, of one link and of the numbers from first to last only (null: all). For large logs: the view reads
-everything, whatever its WHERE says.';
+'Shows what the view onerepl.log shows, of one link and of some numbers only.
+It is for large logs: the view reads everything, whatever its WHERE says.
+  link: name of the link; null (default): all.
+  first: the first number; null (default): from the beginning.
+  last: the last number; null (default): to the end.
+Returns: one row for each record and link.
+  link_name: name of the link; the other columns are those of onerepl.log.
+See: docs/looking.md, onerepl.log';
 
 CREATE VIEW onerepl.log AS
     SELECT r.link_name AS link, r.n, r.relation, r.object_id, r.moved_to, r.operation, r.state, r.changed_at
     FROM onerepl.log_records() AS r;
 COMMENT ON VIEW onerepl.log IS
-'The log record by record, each with its state: L, B, S, C on a remote, once for each link; R and F on a central, where the view
-goes back as far as onerepl.log_retention. object_id: the value of the key, or of several key columns a row literal; without a key
-the whole row; null if the object is the table. moved_to: the key after a change of it. changed_at: when the record came into its
-state. onerepl.log_records() reads a part of a large log.';
+'The log record by record, each with its state.
+It goes back on a central as far as onerepl.log_retention. The function onerepl.log_records reads a part of a large log.';
+COMMENT ON COLUMN onerepl.log.link IS 'Name of the link; on a remote each record is there once for each link.';
+COMMENT ON COLUMN onerepl.log.object_id IS
+'The value of the key, or of several key columns a row literal; without a key the whole row; null: the object is the table.';
+COMMENT ON COLUMN onerepl.log.moved_to IS 'The key after a change of it; null: it is the same.';
+COMMENT ON COLUMN onerepl.log.state IS 'On a remote L, B, S or C; on a central R or F.';
+COMMENT ON COLUMN onerepl.log.changed_at IS 'When the record came into its state.';
 
 CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     RETURNS TABLE (link text, state text, n int8, changed_at timestamptz)
@@ -101,8 +111,13 @@ CREATE FUNCTION onerepl_object_state(relation regclass, key text)
     WHERE l.role = 'central'
 $$;
 COMMENT ON FUNCTION onerepl_object_state(regclass, text) IS
-'The state of one object, once for each link: I, L, B, S or C where this database is the remote, I, R or F where it is the central.
-relation: the table; key: the value of its key as text, or of several key columns a row literal in their order, as ''(1,two)'' (as
-onerepl.log.object_id). n: its newest record, null in state I; changed_at: when it came into the state. An object whose records
-were purged from the log is in I again. It reads the log: take your time with a large one.
-On the central, relation is the table there; it must be called as at the remote.';
+'Shows the state of one object, once for each link.
+An object whose records were purged from the log is in I again. It reads the log: take your time with a large one.
+  relation: the table; on the central the table there, which must be called as at the remote.
+  key: the value of its key as text; of several key columns a row literal in their order, as ''(1,two)'' (see onerepl.log.object_id).
+Returns: one row for each link.
+  link: name of the link.
+  state: I, L, B, S or C where this database is the remote; I, R or F where it is the central.
+  n: number of its newest record; null in state I.
+  changed_at: when it came into the state; null in state I.
+See: docs/looking.md, onerepl.log';

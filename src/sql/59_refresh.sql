@@ -22,8 +22,8 @@ CREATE FUNCTION onerepl.key_shape(relation oid) RETURNS text
     WHERE k.place <= i.indnkeyatts
 $$;
 COMMENT ON FUNCTION onerepl.key_shape(oid) IS
-'What a remembered key of a table means: its columns, their types and collations. A key that was remembered under one shape says nothing
-under another (P21). Null: the table has no key.';
+'What a remembered key of a table means: its columns, their types and collations. A key that was remembered under one shape '
+'says nothing under another (P21). Null: the table has no key.';
 
 CREATE FUNCTION onerepl.estimate_rows(relation regclass) RETURNS int8
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_estimate_rows'
@@ -154,24 +154,34 @@ BEGIN
     RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
 COMMENT ON FUNCTION onerepl_refresh(text, regclass, text, int, timestamptz, int8, int8, int, text, text[], text[]) IS
-'Copies a tracked table to the central of a link, while both are in use; returns how many tables will be copied; a partition stands for
-its table. relation:
-null for all tracked tables. method: ''empty'', the central''s table is emptied first; ''repair'', it stays and can be read: rows that
-differ are replaced, missing ones added, surplus ones removed, equal ones left alone. chunk_rows: rows of one chunk, at most (a chunk
-is never much larger than onerepl.batch_bytes); start_at: not before; rows_per_second, bytes_per_second: not faster (null for both: the
-setting onerepl.refresh_share says how much a refresh may read while this server is in use); priority: tables
-with a smaller one go first, one at a time. key_from, key_to: with ''repair'', only keys after the one and up to the other, a text for
-each column of the key, as onerepl.differences has them. Progress: onerepl.refresh_progress.
-isolation: ''read committed'', the copy is made in chunks by key, and no snapshot is held for longer than one; ''repeatable read'', the whole
-table is read under one snapshot and written in one transaction of the central, for those who want it as of LIDStart at once. That
-keeps vacuum on this server from removing rows deleted meanwhile, keeps the whole copy in onerepl.chunk, and holds up what is sent on all links until
-all is read; a restart meanwhile begins it again. Always so with a table without key, which is always emptied.
-From now on, or from start_at, until the last chunk the table''s changes are written at the central tolerantly: an insert of a row that
-is there replaces it, a delete of one that is not there does nothing. Afterwards those are conflicts again.
-With ''repair'', a key of strings is walked through in the order of COLLATE "C": have an index in that order if the table
-is large. Of a table for several remotes (onerepl_set_target at the central) only the rows of this branch are emptied, copied and repaired.
-Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed already;
-22023 unknown method or isolation, a number that is not positive, or a range of keys that does not fit.';
+'Copies a tracked table to the central of a link, while both databases are in use.
+A partition stands for its table. A table without key is always emptied, and read with isolation ''repeatable read''.
+From now on, or from start_at, until the last chunk the table''s changes are written at the central tolerantly: an insert of a row
+that is there replaces it, a delete of one that is not there does nothing. Afterwards those are conflicts again.
+Of a table for several remotes (onerepl_set_target at the central) only the rows of this branch are emptied, copied and repaired.
+  link: name of the link.
+  relation: the table; null (default): all tracked tables.
+  method: ''empty'' (default): the central''s table is emptied first; ''repair'': it stays and can be read, rows that differ are
+    replaced, missing ones added, surplus ones removed, equal ones left alone. ''repair'' walks through a key of strings in the order
+    of COLLATE "C": have an index in that order if the table is large.
+  chunk_rows: rows of one chunk, at most; default 20000. A chunk is never much larger than onerepl.batch_bytes.
+  start_at: not before this moment; null (default): at once.
+  rows_per_second: not faster than this; null (default): no such limit. If bytes_per_second is null, too, the setting
+    onerepl.refresh_share says how much a refresh may read while this server is in use.
+  bytes_per_second: not faster than this; null (default): no such limit.
+  priority: tables with a smaller one go first, one at a time; default 0.
+  isolation: ''read committed'' (default): the copy is made in chunks by key, and no snapshot is held for longer than one;
+    ''repeatable read'': the whole table is read under one snapshot and written in one transaction of the central, for those who want
+    it as of LIDStart at once. That keeps vacuum on this server from removing rows deleted meanwhile, keeps the whole copy in
+    onerepl.chunk, and holds up what is sent on all links until all is read; a restart meanwhile begins it again.
+  key_from: with ''repair'', only keys after this one, a text for each column of the key, as onerepl.differences has it; null
+    (default): from the first row.
+  key_to: with ''repair'', only keys up to this one; null (default): to the last row.
+Returns: how many tables will be copied.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote, or the table is not tracked; 55006 when the
+    table is being refreshed already; 22023 when method or isolation is unknown, a number is not positive, or a range of keys does
+    not fit.
+See: docs/refresh.md, onerepl.refresh_progress, onerepl_verify';
 
 CREATE FUNCTION onerepl.change_refresh(link text, relation regclass, old_states text[], new_state text, outcome text) RETURNS int
     LANGUAGE plpgsql
@@ -204,8 +214,12 @@ CREATE FUNCTION onerepl_refresh_pause(link text, relation regclass DEFAULT NULL)
     SELECT onerepl.change_refresh(link, relation, '{waiting,running}', 'paused', NULL)
 $$;
 COMMENT ON FUNCTION onerepl_refresh_pause(text, regclass) IS
-'Makes no more chunks of the table (null: of all tables) until onerepl_refresh_resume; changes go on. Returns how many refreshes were
-paused. Errors: 42704 no such link; 55000 this is not its remote.';
+'Makes no more chunks of a table until onerepl_refresh_resume; changes go on.
+  link: name of the link.
+  relation: the table; null (default): all tables.
+Returns: how many refreshes or verifications were paused.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote.
+See: docs/refresh.md, onerepl_refresh_resume';
 
 CREATE FUNCTION onerepl_refresh_resume(link text, relation regclass DEFAULT NULL) RETURNS int
     LANGUAGE sql SECURITY DEFINER
@@ -213,8 +227,12 @@ CREATE FUNCTION onerepl_refresh_resume(link text, relation regclass DEFAULT NULL
     SELECT onerepl.change_refresh(link, relation, '{paused}', 'running', NULL)
 $$;
 COMMENT ON FUNCTION onerepl_refresh_resume(text, regclass) IS
-'Ends what onerepl_refresh_pause began; the refresh goes on where it was. Returns how many refreshes were
-resumed. Errors: 42704 no such link; 55000 this is not its remote.';
+'Ends what onerepl_refresh_pause began; the refresh goes on where it was.
+  link: name of the link.
+  relation: the table; null (default): all tables.
+Returns: how many refreshes or verifications were resumed.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote.
+See: docs/refresh.md, onerepl_refresh_pause';
 
 CREATE FUNCTION onerepl_refresh_cancel(link text, relation regclass DEFAULT NULL) RETURNS int
     LANGUAGE sql SECURITY DEFINER
@@ -222,9 +240,14 @@ CREATE FUNCTION onerepl_refresh_cancel(link text, relation regclass DEFAULT NULL
     SELECT onerepl.change_refresh(link, relation, '{waiting,running,paused}', 'cancelling', 'cancelled')
 $$;
 COMMENT ON FUNCTION onerepl_refresh_cancel(text, regclass) IS
-'Ends the refresh of a table (null: of all tables) before it is complete. The central''s table stays as far as it was filled, is shown
-there as not complete, and its changes are written tolerantly, until another refresh is complete. Returns how many were cancelled.
-Errors: 42704 no such link; 55000 this is not its remote.';
+'Ends the refresh of a table before it is complete.
+The central''s table stays as far as it was filled, and is shown there as not complete. Its changes are written tolerantly until
+another refresh is complete.
+  link: name of the link.
+  relation: the table; null (default): all tables.
+Returns: how many refreshes or verifications were cancelled.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote.
+See: docs/refresh.md, onerepl_refresh';
 
 CREATE FUNCTION onerepl.begin_refresh_anew(refresh int8) RETURNS void
     LANGUAGE plpgsql
@@ -254,8 +277,8 @@ BEGIN
         FROM onerepl.key_shape(old.relation) AS k (shape);
 END $$;
 COMMENT ON FUNCTION onerepl.begin_refresh_anew(int8) IS
-'Ends a refresh or a verification whose table has got another key or filter midway, and requests the same again (P21). One of a range of
-keys fails if the key is another: the range means nothing any more.';
+'Ends a refresh or a verification whose table has got another key or filter midway, and requests the same again (P21). One of a '
+'range of keys fails if the key is another: the range means nothing any more.';
 
 CREATE FUNCTION onerepl.refresh_new_table(relation regclass) RETURNS void
     LANGUAGE plpgsql
@@ -288,14 +311,24 @@ BEGIN
     RETURN onerepl.request_refreshes(link, relation, wanted);
 END $$;
 COMMENT ON FUNCTION onerepl_verify(text, regclass, int, timestamptz, int8, int, bool, text[], text[]) IS
-'Compares a tracked table with the central''s while both are in use; returns for how many tables. relation: null for all
-tracked tables. In chunks of chunk_rows keys, each at an exact position of the log; start_at, rows_per_second, priority, key_from, key_to as
-onerepl_refresh. What differs is in onerepl.differences and in the journal of the central; onerepl_refresh(..., ''repair'') mends it, of
-one range of keys if that is given. with_rows: names the rows and columns that differ, too (onerepl.differing_rows); then 16 bytes travel
-for each value. Generated columns are not compared, and rows of a table without key are not named.
-Progress: onerepl.refresh_progress; onerepl_refresh_pause, _resume and _cancel are for it, too.
-Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 55006 it is being refreshed or verified already;
-22023 a number that is not positive, or a range of keys that does not fit.';
+'Compares a tracked table with the central''s, while both databases are in use.
+What differs is in onerepl.differences and in the journal of the central. onerepl_refresh with method ''repair'' mends it, of one
+range of keys if that is given. Generated columns are not compared, and rows of a table without key are not named.
+onerepl_refresh_pause, onerepl_refresh_resume and onerepl_refresh_cancel are for it, too.
+  link: name of the link.
+  relation: the table; null (default): all tracked tables.
+  chunk_rows: keys of one chunk, at most; default 20000. Each chunk is compared at an exact position of the log.
+  start_at: not before this moment; null (default): at once.
+  rows_per_second: not faster than this; null (default): the setting onerepl.refresh_share, as in onerepl_refresh.
+  priority: tables with a smaller one go first, one at a time; default 0.
+  with_rows: true: names the rows and columns that differ, too (onerepl.differing_rows), and 16 bytes travel for each value;
+    default false.
+  key_from: only keys after this one, as in onerepl_refresh; null (default): from the first row.
+  key_to: only keys up to this one, as in onerepl_refresh; null (default): to the last row.
+Returns: for how many tables.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote, or the table is not tracked; 55006 when the
+    table is being refreshed or verified already; 22023 when a number is not positive, or a range of keys does not fit.
+See: docs/refresh.md, onerepl.refresh_progress, onerepl.differences';
 
 CREATE FUNCTION onerepl.note_verified(link int, relation oid, refresh int8, n int8, last bool, key_from text[], key_to text[],
                                       rows_remote text, rows_here text, equal bool, remote_name text) RETURNS void
@@ -379,15 +412,26 @@ CREATE VIEW onerepl.differences AS
            d.rows_remote, d.rows_here, d.at
     FROM onerepl.difference AS d JOIN onerepl.link AS l ON l.id = d.link;
 COMMENT ON VIEW onerepl.differences IS
-'What the newest onerepl_verify of each table found at this central: in the range of keys after key_from up to key_to (empty: from the
-first, to the last row) the rows differed when number n was reached, though all changes before it were written.';
+'What the newest onerepl_verify of each table found at this central.
+In the range of keys the rows differed when number n was reached, though all changes before it were written.';
+COMMENT ON COLUMN onerepl.differences.link IS 'Name of the link.';
+COMMENT ON COLUMN onerepl.differences.relation IS 'The table, as it is called here.';
+COMMENT ON COLUMN onerepl.differences.n IS 'The number at which the rows were compared.';
+COMMENT ON COLUMN onerepl.differences.key_from IS 'The range begins after this key, a text for each column; empty: from the first row.';
+COMMENT ON COLUMN onerepl.differences.key_to IS 'The last key of the range, a text for each column; empty: to the last row.';
+COMMENT ON COLUMN onerepl.differences.at IS 'When they were compared.';
 
 CREATE VIEW onerepl.differing_rows AS
     SELECT l.name AS link, coalesce(onerepl.qualified_name(d.relation), d.relation::text) AS relation, d.n, d.key, d.difference, d.columns
     FROM onerepl.differing_row AS d JOIN onerepl.link AS l ON l.id = d.link;
 COMMENT ON VIEW onerepl.differing_rows IS
-'The rows of onerepl.differences, if onerepl_verify was called with with_rows => true: at most 1,000 of each range of keys. difference:
-missing (here), surplus (here), or different; then columns tells in which.';
+'The rows of onerepl.differences, if onerepl_verify was called with with_rows => true.
+At most 1,000 of each range of keys.';
+COMMENT ON COLUMN onerepl.differing_rows.link IS 'Name of the link.';
+COMMENT ON COLUMN onerepl.differing_rows.relation IS 'The table, as it is called here.';
+COMMENT ON COLUMN onerepl.differing_rows.n IS 'As in onerepl.differences.';
+COMMENT ON COLUMN onerepl.differing_rows.key IS 'The row''s key, a text for each column.';
+COMMENT ON COLUMN onerepl.differing_rows.columns IS 'If the row is different: the columns that differ.';
 
 CREATE VIEW onerepl.refresh_progress AS
     SELECT l.name AS link, l.role, r.name AS relation, r.method, r.state, r.one_snapshot, r.rows_done AS rows, r.rows_estimate, r.bytes_done AS bytes,
@@ -415,9 +459,20 @@ CREATE VIEW onerepl.refresh_progress AS
            NULL, CASE WHEN v.complete THEN v.last END, NULL, NULL, CASE WHEN v.complete THEN v.at END, NULL
     FROM onerepl.verified AS v JOIN onerepl.link AS l ON l.id = v.link;
 COMMENT ON VIEW onerepl.refresh_progress IS
-'Every refresh, on the remote (role remote) and at the central. state on the remote: waiting, running, paused, sent (all is read, not all
-confirmed), cancelling, done, cancelled, failed (see error); one_snapshot: the table is read as a whole, under one snapshot, which keeps
-vacuum back, and from its begin again after a restart. At the central: waiting (opened, the old content is there), filling,
-incomplete (you skipped a chunk, or a part could not be compared), cancelled, done; a table that is not done is not known to be complete. lid_start, lid_end: LIDStart
-and LIDEnd, the numbers between which changes are written tolerantly. percent and estimated_end go by rows_estimate, which is the
-planner''s.';
+'Every refresh and verification, on the remote and at the central.
+At the central a table that is not done is not known to be complete.';
+COMMENT ON COLUMN onerepl.refresh_progress.link IS 'Name of the link.';
+COMMENT ON COLUMN onerepl.refresh_progress.role IS 'What this database is on it: remote or central.';
+COMMENT ON COLUMN onerepl.refresh_progress.relation IS 'The table, as it is called here.';
+COMMENT ON COLUMN onerepl.refresh_progress.state IS
+'On the remote: waiting, running, paused, sent (all is read, not all confirmed), cancelling, done, cancelled, failed (see '
+'error). At the central: waiting (opened, the old content is there), filling, running (a verification), incomplete (you skipped '
+'a chunk, or a part could not be compared), cancelled, done.';
+COMMENT ON COLUMN onerepl.refresh_progress.one_snapshot IS
+'The table is read as a whole, under one snapshot, which keeps vacuum back, and from its begin again after a restart.';
+COMMENT ON COLUMN onerepl.refresh_progress.rows_estimate IS 'Rows that the table has, as the planner guesses.';
+COMMENT ON COLUMN onerepl.refresh_progress.percent IS 'How much is done, by rows_estimate.';
+COMMENT ON COLUMN onerepl.refresh_progress.rows_per_second IS 'The speed so far.';
+COMMENT ON COLUMN onerepl.refresh_progress.estimated_end IS 'When it will be done at this speed, by rows_estimate.';
+COMMENT ON COLUMN onerepl.refresh_progress.lid_start IS 'LIDStart: between it and lid_end changes are written tolerantly.';
+COMMENT ON COLUMN onerepl.refresh_progress.lid_end IS 'LIDEnd: the number of its last chunk.';

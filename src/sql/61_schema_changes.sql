@@ -13,9 +13,9 @@ CREATE FUNCTION onerepl.record_running_statement(relation regclass, direct bool)
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_record_running_statement'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.record_running_statement(regclass, bool) IS
-'Records the statement that runs, which has changed or made this tracked table, unless it was recorded before, and the table''s new
-description if it has one. Not direct: the statement names another table or type, and is recorded if the table''s description has
-changed by it. For event triggers.';
+'Records the statement that runs, which has changed or made this tracked table, unless it was recorded before, and the table''s '
+'new description if it has one. Not direct: the statement names another table or type, and is recorded if the table''s '
+'description has changed by it. For event triggers.';
 
 CREATE FUNCTION onerepl.has_other_values(relation regclass) RETURNS bool
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_has_other_values'
@@ -66,8 +66,8 @@ CREATE FUNCTION onerepl.changed_tables() RETURNS TABLE (relation oid, direct boo
     ORDER BY n.relation IS NULL, r.relation
 $$;
 COMMENT ON FUNCTION onerepl.changed_tables() IS
-'For an event trigger: tracked tables that the statement which runs may have changed; direct: it names them, their constraint or their
-schema. The others inherit from what it names, or are of a type that it names.';
+'For an event trigger: tracked tables that the statement which runs may have changed; direct: it names them, their constraint '
+'or their schema. The others inherit from what it names, or are of a type that it names.';
 
 CREATE FUNCTION onerepl.record_changed_tables() RETURNS void
     LANGUAGE plpgsql
@@ -211,8 +211,8 @@ CREATE FUNCTION onerepl.cascades() RETURNS TABLE (relation oid, statement text)
     ORDER BY EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid), min(p.place)
 $$;
 COMMENT ON FUNCTION onerepl.cascades() IS
-'For an event trigger: what tracked tables have lost with other objects, and the ALTER TABLE that does the same. What the statement that
-runs did to tables that it names, or that inherit from them, is not among it.';
+'For an event trigger: what tracked tables have lost with other objects, and the ALTER TABLE that does the same. What the '
+'statement that runs did to tables that it names, or that inherit from them, is not among it.';
 
 CREATE FUNCTION onerepl.note_drops() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -254,13 +254,16 @@ CREATE FUNCTION onerepl_execute_ddl(statement text, search_path text DEFAULT pg_
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_execute_ddl'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_execute_ddl(text, text) IS
-'Executes a statement (or several) that defines objects here, with your rights, and at every central, in its place among the changes:
-CREATE INDEX, CREATE TYPE, GRANT, COMMENT ... ALTER TABLE of a tracked table needs it not, but may use it. search_path: under which it is
-read, on both sides. At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the role that is
-named there, never a superuser''s. Where the link says ''stop'' the record fails (state F), and the administrator there decides.
+'Executes a statement that defines objects, here with your rights and at every central in its place among the changes.
+It is for CREATE INDEX, CREATE TYPE, GRANT, COMMENT ... ALTER TABLE of a tracked table does not need it, but may use it.
+At a central whose link says ''apply'' (onerepl_set_ddl) it is executed with the rights of the role that is named there, never a
+superuser''s. Where the link says ''stop'' the record fails (state F), and the administrator there decides.
 A statement that a transaction cannot have (CREATE INDEX CONCURRENTLY) cannot be given.
-Errors: 22023 no statement, or one that changes rows or settings, decides about the transaction, or is DO or CALL; 55000 capture is stopped; and
-what the statement itself raises.';
+  statement: the statement, or several.
+  search_path: under which it is read, on both sides; default: this session''s.
+Errors: 22023 when there is no statement, or one that changes rows or settings, decides about the transaction, or is DO or CALL;
+    55000 when capture is stopped; and what the statement itself raises.
+See: docs/schema-changes.md, onerepl_set_ddl';
 
 CREATE FUNCTION onerepl_set_ddl(link text, ddl text, run_as name DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -282,12 +285,18 @@ BEGIN
         CASE ddl WHEN 'apply' THEN 'executed here' ELSE 'not executed here' END, session_user));
 END $$;
 COMMENT ON FUNCTION onerepl_set_ddl(text, text, name) IS
-'Says on the central what is done with statements that the remote of a link has executed. ddl: ''stop'' (as a link begins), a change of a
-table is told in the journal, and the link stops with F at the first row that does not fit, until you have changed the table here, or at once
-where a table or its schema gets another name (rename yours, then ''skip'');
-a statement of onerepl_execute_ddl fails (state F), resolve it with ''skip'' or ''retry''. ''apply'', they are executed in their place among the
-changes: ALTER TABLE of a tracked table with the rights of the owner of the table here; CREATE TABLE in a tracked schema, and ALTER
-SCHEMA RENAME of one with tracked tables, with those of the schema''s owner (who needs CREATE on the database for the latter);
-onerepl_execute_ddl with those of run_as. Never with a superuser''s: then the record fails (state F, 42501). Who may alter a tracked table there can do
-here what the owner of the table can; who may call onerepl_execute_ddl there, what run_as can.
-Errors: 42704 no such link; 55000 this is not its central; 22023 unknown ddl; 42501 run_as is a superuser, or does not exist.';
+'Says on the central what is done with statements that the remote of a link has executed.
+Who may alter a tracked table there can do here what the owner of the table can. Who may call onerepl_execute_ddl there can do what
+run_as can.
+  link: name of the link.
+  ddl: ''stop'' (as a link begins): a change of a table is told in the journal, and the link stops with F at the first row that does
+    not fit, until you have changed the table here; or at once where a table or its schema gets another name (rename yours, then
+    ''skip''). A statement of onerepl_execute_ddl fails (state F): resolve it with ''skip'' or ''retry''.
+    ''apply'': they are executed in their place among the changes. ALTER TABLE of a tracked table has the rights of the owner of the
+    table here; CREATE TABLE in a tracked schema, and ALTER SCHEMA RENAME of one with tracked tables, have those of the schema''s
+    owner (who needs CREATE on the database for the latter); onerepl_execute_ddl has those of run_as. None ever has a superuser''s:
+    then the record fails (state F, 42501).
+  run_as: the role for statements of onerepl_execute_ddl; null (default): none.
+Errors: 42704 when there is no such link; 55000 when this database is not its central; 22023 when ddl is unknown; 42501 when run_as is
+    a superuser, or does not exist.
+See: docs/schema-changes.md, docs/security.md, onerepl_execute_ddl, P19';

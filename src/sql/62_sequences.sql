@@ -71,8 +71,8 @@ BEGIN
     is_beyond := found.is_beyond;
 END $$;
 COMMENT ON FUNCTION onerepl.sequence_in_reach(int, text, text, int8) IS
-'The sequence here of one of the remote; null: there is none. reason, hint: why the link may not set it (P18); null: it may.
-is_beyond: the value does not fit its bounds.';
+'The sequence here of one of the remote; null: there is none. reason, hint: why the link may not set it (P18); null: it may. '
+'is_beyond: the value does not fit its bounds.';
 
 CREATE FUNCTION onerepl.check_sequence(link int, schema text, name text, value int8) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -175,16 +175,21 @@ CREATE FUNCTION onerepl_add_sequence(sequence regclass) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_add_sequence'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_add_sequence(regclass) IS
-'Lets a sequence follow at every central: it is set there, before the first change that was made when it stood so. Sequences that
-belong to a column of a tracked table (serial, identity, OWNED BY) follow without it. nextval() costs nothing more.
-Errors: 42501 you do not own the sequence; 42809 it is not a sequence.';
+'Lets a sequence follow at every central: it is set there, before the first change that was made when it stood so.
+Sequences that belong to a column of a tracked table (serial, identity, OWNED BY) follow without it. nextval() costs nothing more.
+  sequence: the sequence.
+Errors: 42501 when you do not own the sequence; 42809 when it is not a sequence.
+See: docs/sequences.md, onerepl_remove_sequence';
 
 CREATE FUNCTION onerepl_remove_sequence(sequence regclass) RETURNS void
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_remove_sequence'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl_remove_sequence(regclass) IS
-'Ends what onerepl_add_sequence began. A sequence that belongs to a tracked table still follows.
-Errors: 42501 you do not own the sequence; 42809 it is not a sequence.';
+'Ends what onerepl_add_sequence began.
+A sequence that belongs to a tracked table still follows.
+  sequence: the sequence.
+Errors: 42501 when you do not own the sequence; 42809 when it is not a sequence.
+See: docs/sequences.md, onerepl_add_sequence';
 
 -- ------------------------------------------------------------------ promotion
 
@@ -262,9 +267,14 @@ BEGIN
     RETURN onerepl.written_to(promoted.id);
 END $$;
 COMMENT ON FUNCTION onerepl_promote(text, bool) IS
-'Makes the central of a link a database for everybody: the link ends here (and the remote stops with it as soon as it hears so), the tables
-that only this link writes may be written, and the sequences of the remote that are followed stand where no value that is in a row was
-not yet given: it needs no margin. Returns S_b, the last number that is in. force: also if the remote has told of records that are not here,
-records wait or are in F, a table is being refreshed, or a sequence is missing here; they are lost then. What the remote has not told
-of cannot be known. To go back: onerepl_restart_link at both ends, with a refresh.
-Errors: 42704 no such link; 55000 this is not its central, or not everything is here.';
+'Makes the central of a link a database for everybody, and ends the link.
+The remote stops with it as soon as it hears so. The tables that only this link writes may be written.
+The sequences of the remote that are followed stand where no value that is in a row was not yet given: no margin is needed.
+To go back, call onerepl_restart_link at both ends, with a refresh.
+  link: name of the link.
+  force: true: also if the remote has told of records that are not here, records wait or are in F, a table is being refreshed, or
+    a sequence is missing here or its value is beyond the bounds here; what is missing is lost then. What the remote has not told of
+    cannot be known. Default false.
+Returns: S_b, the last number that is in.
+Errors: 42704 when there is no such link; 55000 when this database is not its central, or not everything is here.
+See: docs/sequences.md, docs/backup.md, onerepl_restart_link, P8';

@@ -12,8 +12,8 @@ CREATE FUNCTION onerepl.check_row_filter(relation regclass, rows text) RETURNS n
     LANGUAGE c STRICT AS 'MODULE_PATHNAME', 'onerepl_check_row_filter'
     SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION onerepl.check_row_filter(regclass, text) IS
-'The columns that a row filter looks at. Raises an error unless it is one boolean expression over the table''s columns, immutable, that looks nowhere else. With the
-rights of the table''s owner, as it is evaluated later.';
+'The columns that a row filter looks at. Raises an error unless it is one boolean expression over the table''s columns, '
+'immutable, that looks nowhere else. With the rights of the table''s owner, as it is evaluated later.';
 
 CREATE FUNCTION onerepl.refuse_virtual(relation regclass, columns text[], detail text, hint text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -62,8 +62,8 @@ BEGIN
     RETURN ARRAY(SELECT c.shape FROM onerepl.column_shapes(relation) AS c WHERE c.name = ANY (uses) ORDER BY c.name);
 END $$;
 COMMENT ON FUNCTION onerepl.check_filter(regclass, text, text[]) IS
-'Raises an error unless a table can be filtered so: unknown columns, no key, or a condition that is none, is not immutable, looks
-elsewhere, or at a virtual generated column. Returns the shapes of the columns that the condition uses.';
+'Raises an error unless a table can be filtered so: unknown columns, no key, or a condition that is none, is not immutable, '
+'looks elsewhere, or at a virtual generated column. Returns the shapes of the columns that the condition uses.';
 
 CREATE FUNCTION onerepl.check_filters(relation regclass) RETURNS void
     LANGUAGE plpgsql
@@ -101,8 +101,8 @@ CREATE FUNCTION onerepl.note_filters(relation regclass) RETURNS void
     UPDATE onerepl.checked AS c SET rewritten = true WHERE c.relation = note_filters.relation AND EXISTS (SELECT FROM other)
 $$;
 COMMENT ON FUNCTION onerepl.note_filters(regclass) IS
-'Notes for the self-check that a filter works still, but may mean something else: a column that it looks at has got another type or
-collation (P21).';
+'Notes for the self-check that a filter works still, but may mean something else: a column that it looks at has got another '
+'type or collation (P21).';
 
 CREATE FUNCTION onerepl_set_filter(link text, relation regclass, rows text DEFAULT NULL, columns text[] DEFAULT NULL,
                                    refresh text DEFAULT 'repair') RETURNS void
@@ -149,17 +149,23 @@ BEGIN
     PERFORM onerepl.wake_at_commit(true, false);
 END $$;
 COMMENT ON FUNCTION onerepl_set_filter(text, regclass, text, text[], text) IS
-'Says what a link gets of a tracked table: only rows that fulfil a condition, only some columns; both null: everything again. rows: SQL over the
-columns of the table, immutable, as the predicate of an index; functions that are not PostgreSQL''s own with their schema. Where an
-update moves a row into the condition or out of it, the central gets an insert or a delete; numbers that mean nothing to the link are
-skipped. columns: beside those of the key; the central''s table needs no others. refresh: the central''s table is made right by a
-refresh (''repair'' or ''empty''); null: it is right already, and you answer for that. Refreshes and verifications of the table on this link
-respect the filter. TRUNCATE is sent in any case. As long as a link has a condition, changes of the table are logged with the whole
-row as it was and as it is. ALTER TABLE that would break the condition is refused; virtual generated columns cannot be used. Waits for writers of the table.
-The condition is evaluated with the rights of the table''s owner.
-Errors: 42704 no such link; 55000 this is not its remote, or the table is not tracked; 42703 no such column; 0A000 a column list without
-a key, or a condition that looks elsewhere; 42P17 one that is not immutable; 22023 unknown refresh; 55006 the table is being refreshed
-already; and what the condition''s own faults raise.';
+'Says what a link gets of a tracked table: only rows that fulfil a condition, only some columns, or everything again.
+Where an update moves a row into the condition or out of it, the central gets an insert or a delete. Numbers that mean nothing to the
+link are skipped. TRUNCATE is sent in any case. Refreshes and verifications of the table on this link respect the filter.
+As long as a link has a condition, changes of the table are logged with the whole row as it was and as it is.
+The condition is evaluated with the rights of the table''s owner. ALTER TABLE that would break it is refused.
+It waits for writers of the table.
+  link: name of the link.
+  relation: the table.
+  rows: the condition, SQL over the columns of the table, immutable, as the predicate of an index; functions that are not
+    PostgreSQL''s own with their schema; no virtual generated columns. null (default): all rows.
+  columns: the columns beside those of the key, no virtual generated ones; the central''s table needs no others. null (default): all.
+  refresh: ''repair'' (default) or ''empty'': the central''s table is made right by such a refresh; null: it is right already, and you
+    answer for that.
+Errors: 42704 when there is no such link; 55000 when this database is not its remote, or the table is not tracked; 42703 when there
+    is no such column; 0A000 when a column list has no key, or a condition looks elsewhere; 42P17 when a condition is not immutable;
+    22023 when refresh is unknown; 55006 when the table is being refreshed already; and what the condition''s own faults raise.
+See: docs/filters.md, onerepl_refresh, P17';
 
 CREATE FUNCTION onerepl_set_target(link text, remote_schema text, remote_table text DEFAULT NULL, schema text DEFAULT NULL,
                                    name text DEFAULT NULL, branch_column text DEFAULT NULL, branch text DEFAULT NULL) RETURNS void
@@ -194,11 +200,20 @@ BEGIN
         coalesce(format(' with %s = %s', branch_column, branch), ''), session_user));
 END $$;
 COMMENT ON FUNCTION onerepl_set_target(text, text, text, text, text, text, text) IS
-'Says on the central where the rows of a remote''s table go, if not to the table of the same name: schema and name here; both null, and no
-branch: to that one again. remote_table: null for all tables of the schema. branch_column, branch: the table is one for several
-remotes; this column of it says whose row it is and has this value in all rows of this link. It must belong to the key of the table
-here, with the columns of the remote''s key; what this link sends, TRUNCATE, refreshes and verifications included, reaches its own rows only. Where a
-unique index has not that column, a refresh may meet a value that another remote''s row has: that is a failure, which ''overwrite'' resolves by
-deleting the other row. No ALTER TABLE of the remote is executed on a table that is called otherwise here. Set it before the first row comes.
+'Says on the central where the rows of a remote''s table go, if not to the table of the same name.
+With schema, name and branch all null they go to the table of the same name again. Set it before the first row comes.
+No ALTER TABLE of the remote is executed on a table that is called otherwise here.
 A table to which a mapping leads is reached by a mapping only, whatever the list of another link says (P18).
-Errors: 42704 no such link; 55000 this is not its central; 22023 arguments that do not belong together; 42710 another link has that branch there.';
+  link: name of the link.
+  remote_schema: the schema at the remote.
+  remote_table: the table at the remote; null (default): all tables of the schema.
+  schema: the schema here; null (default): the one of the same name.
+  name: the table here; null (default): the one of the same name.
+  branch_column: for a table of several remotes: the column that says whose row it is. It must belong to the key of the table here,
+    with the columns of the remote''s key. What this link sends, TRUNCATE, refreshes and verifications included, reaches its own rows
+    only. Where a unique index has not that column, a refresh may meet a value that another remote''s row has: that is a failure,
+    which ''overwrite'' resolves by deleting the other row. null (default): the table is not shared.
+  branch: the value that branch_column has in all rows of this link; null (default) if and only if branch_column is null.
+Errors: 42704 when there is no such link; 55000 when this database is not its central; 22023 when arguments do not belong together;
+    42710 when another link has that branch there.
+See: docs/filters.md, onerepl_allow, P18';

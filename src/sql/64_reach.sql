@@ -85,12 +85,17 @@ BEGIN
                                                                array_to_string(tables, ', '), session_user));
 END $$;
 COMMENT ON FUNCTION onerepl_allow(text, text[]) IS
-'Lets a link write more tables and sequences of this central, beside those that it may write already. tables: schema.table, schema.* for all of a
-schema, those that are made later included, or * for everything; quoted as in SQL. They are names here, after onerepl_set_target. A partitioned
-table means its partitions, too, a table the sequences of its columns. Never reached, whatever is said: schemas onerepl, pg_catalog,
-information_schema, pg_toast, temporary tables; and what belongs to an extension unless it is named itself. Records that failed for it are
-written after onerepl_resolve(link, n, ''retry'').
-Errors: 42704 no such link; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
+'Lets a link write more tables and sequences of this central, beside those that it may write already.
+A partitioned table means its partitions, too, and a table the sequences of its columns.
+Never reached, whatever is said, are the schemas onerepl, pg_catalog, information_schema and pg_toast, and temporary tables; nor is
+what belongs to an extension, unless it is named itself.
+Records that failed for it are written after onerepl_resolve with ''retry''.
+  link: name of the link.
+  tables: ''schema.table'', ''schema.*'' for all of a schema, those that are made later included, or ''*'' for everything; quoted as in
+    SQL. They are names here, after onerepl_set_target.
+Errors: 42704 when there is no such link; 55000 when this database is not its central; 22023 when an entry names no table, or a schema
+    that is never reached.
+See: docs/security.md, onerepl_forbid, P18';
 
 CREATE FUNCTION onerepl_forbid(link text, tables text[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -115,9 +120,13 @@ BEGIN
                                                                array_to_string(tables, ', '), session_user));
 END $$;
 COMMENT ON FUNCTION onerepl_forbid(text, text[]) IS
-'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them. What comes for these tables fails from then on (state F);
-their rows stay, and the tables stay read-only as long as the link is there.
-Errors: 42704 no such link, or no such entry; 55000 this is not its central; 22023 an entry that names no table. Rule: P18.';
+'Takes back entries of what a link may write, as onerepl_allow or onerepl_add_remote got them.
+What comes for these tables fails from then on (state F). Their rows stay, and the tables stay read-only as long as the link is there.
+  link: name of the link.
+  tables: the entries, each as it was given; a schema or ''*'' has no exceptions.
+Errors: 42704 when there is no such link, or no such entry; 55000 when this database is not its central; 22023 when an entry names no
+    table.
+See: docs/security.md, onerepl_allow, P18';
 
 -- ------------------------------------------------------------------ the decision
 
@@ -201,8 +210,8 @@ CREATE FUNCTION onerepl.why_through_mapping_only(link int, relation oid, has_pla
     LIMIT 1
 $$;
 COMMENT ON FUNCTION onerepl.why_through_mapping_only(int, oid, bool, bool) IS
-'Why a link reaches a table by a mapping only (onerepl_set_target), and has none, or none that tells the branch: the table, what it is a part
-of, or a part of it, is the target of a mapping, or another link writes it. null: nothing stands in the way.';
+'Why a link reaches a table by a mapping only (onerepl_set_target), and has none, or none that tells the branch: the table, '
+'what it is a part of, or a part of it, is the target of a mapping, or another link writes it. null: nothing stands in the way.';
 
 CREATE FUNCTION onerepl.is_placed(link int, schema text, name text) RETURNS bool
     LANGUAGE sql STABLE
@@ -279,9 +288,9 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION onerepl.why_out_of_reach(int, oid, text, text, bool, bool) IS
-'P18: why a link may not write a table here, and what its administrator does about that; reason null: it may. The only place that decides.
-relation: the table that has the name here; 0 if there is none, then its name decides. has_place, has_branch: the description comes to it by a
-mapping (onerepl_set_target), and to rows of a branch only.';
+'P18: why a link may not write a table here, and what its administrator does about that; reason null: it may. The only place '
+'that decides. relation: the table that has the name here; 0 if there is none, then its name decides. has_place, has_branch: '
+'the description comes to it by a mapping (onerepl_set_target), and to rows of a branch only.';
 
 CREATE FUNCTION onerepl.why_schema_out_of_reach(link int, schema text, OUT reason text, OUT hint text)
     LANGUAGE sql STABLE

@@ -5,7 +5,6 @@ COMMENT ON SCHEMA onerepl IS 'What onerepl keeps and knows. Read the views; call
 COMMENT ON TABLE onerepl.change_1 IS 'As onerepl.change_0.';
 COMMENT ON TABLE onerepl.change_2 IS 'As onerepl.change_0.';
 COMMENT ON TABLE onerepl.change_3 IS 'As onerepl.change_0.';
-COMMENT ON TABLE onerepl.description IS 'The remote: versions of the descriptions of its tables.';
 COMMENT ON TABLE onerepl.pending IS 'Objects that were changed and that not every central has confirmed, for lock_pending (P6).';
 COMMENT ON VIEW onerepl.failed_log IS 'For onerepl.log: records that are in state F at this central.';
 COMMENT ON VIEW onerepl.written_log IS 'For onerepl.log: records that this central has written.';

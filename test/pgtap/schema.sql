@@ -72,6 +72,21 @@ SELECT is_empty($$
     FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid AND c.relnamespace = 'onerepl'::regnamespace AND c.relkind IN ('r', 'v')
     WHERE a.attnum > 0 AND NOT a.attisdropped AND col_description(c.oid, a.attnum) IS NULL$$, 'every column has a comment');
 
+-- the shape of a public function's comment: a line that says what it does, then each argument and column on a line of its own
+CREATE TEMPORARY VIEW public_function AS
+    SELECT p.oid::regprocedure AS signature, p.proargnames, obj_description(p.oid, 'pg_proc') AS comment
+    FROM pg_depend AS d
+    JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass AND e.extname = 'onerepl'
+    JOIN pg_proc AS p ON p.oid = d.objid AND d.classid = 'pg_proc'::regclass
+    WHERE d.deptype = 'e' AND p.pronamespace <> 'onerepl'::regnamespace;
+SELECT isnt_empty('SELECT FROM public_function', 'there are public functions');
+SELECT is_empty($$SELECT signature FROM public_function WHERE length(split_part(comment, E'\n', 1)) > 120$$,
+                'the first line of a public function''s comment has at most 120 characters');
+SELECT is_empty($$SELECT signature, name FROM public_function, unnest(proargnames) AS a (name)
+                  WHERE comment !~ format('(^|\n)  %s: \S', name)$$, 'each argument and column is on a line of its own');
+SELECT is_empty($$SELECT o.signature FROM public_function AS o JOIN pg_proc AS p ON p.oid = o.signature
+                  WHERE p.prorettype <> 'void'::regtype AND comment !~ '\nReturns: \S'$$, 'what returns something says what');
+
 -- what must not be in a table is refused
 SELECT throws_ok($$INSERT INTO onerepl.link_key VALUES (0, 'short', 'short')$$, '23514');
 SELECT throws_ok($$INSERT INTO onerepl.link (name, role, url) VALUES ('a', 'remote', NULL)$$, '23514');
